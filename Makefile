@@ -1,0 +1,53 @@
+# Each target sets up what it needs. Bare `make` lists them.
+
+PYTHON ?= python3
+ARGS ?=
+
+bin := .venv/bin
+ready := .venv/.ready
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup java run test check format fuzz bench constraints clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(ready) ## Create .venv with the pinned dependencies (again only when they change)
+
+$(ready): pyproject.toml constraints.txt
+	@PYTHON="$(PYTHON)" bash scripts/venv.sh
+	@touch $@
+
+java:
+	@bash scripts/java.sh
+
+run: setup java ## Run the demonstration
+	$(bin)/driftline demo $(ARGS)
+
+test: setup java ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
+	$(bin)/python -m pytest $(ARGS)
+
+check: setup ## Check formatting, lint, types and the direction of imports
+	$(bin)/ruff format --check
+	$(bin)/ruff check
+	$(bin)/mypy
+	$(bin)/lint-imports --no-logo
+
+format: setup ## Format the code and apply the safe lint fixes
+	$(bin)/ruff check --fix-only --quiet
+	$(bin)/ruff format
+
+fuzz: setup ## Run the long random tests (ARGS="--hypothesis-seed=7" to replay)
+	$(bin)/python -m pytest tests/properties -m slow $(ARGS)
+
+bench: setup java ## Run the benchmarks
+	$(bin)/driftline bench $(ARGS)
+
+constraints: ## Resolve all dependencies anew and rewrite constraints.txt
+	@PYTHON="$(PYTHON)" bash scripts/constraints.sh
+
+clean: ## Remove caches, build artefacts and outputs (not .venv)
+	rm -rf build dist out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf artifacts derby.log metastore_db spark-warehouse
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,367 @@
+"""Everything in one process, synchronously: the embedded default.
+
+    >>> import driftline as dl
+    >>> engine = dl.Engine(clock=dl.ManualClock())
+    >>> s = engine.subscribe("SELECT * FROM quote WHERE firm = 'IBM' AND price < :limit",
+    ...                      params={"limit": 10})
+    >>> engine.publish(dl.Event("quote", {"firm": "IBM", "price": 9.5}))
+    1
+    >>> [(n.kind, n.values["price"], n.epoch) for n in s.pending()]
+    [('event', 9.5, 0)]
+    >>> s.set(limit=9)
+    1
+    >>> engine.publish(dl.Event("quote", {"firm": "IBM", "price": 9.5}))
+    0
+
+An operation that is refused raises and changes nothing. Everything is told in the order in which
+it was published; each subscription is told of an event at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TypeAlias
+
+from driftline.clock import Clock, SystemClock
+from driftline.errors import (
+    InvalidValue,
+    NotAdvertised,
+    NotSupported,
+    TableError,
+)
+from driftline.handle import Handle, OnChange
+from driftline.language.advertising import advertisement as read_advertisement
+from driftline.language.builder import Term, select
+from driftline.language.sql import parse
+from driftline.matching.hashed import Hashed
+from driftline.matching.matcher import Matcher
+from driftline.model.advertisement import Advertisement
+from driftline.model.covering import Statement, covers, intersects
+from driftline.model.event import Event
+from driftline.model.explanation import Explanation, explain, explain_pattern
+from driftline.model.notification import Notification, NotificationKind
+from driftline.model.pattern import Pattern, SequenceMatcher
+from driftline.model.rows import LiveRows
+from driftline.model.scope import Scope
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.model.table import Table, TableDeclaration
+from driftline.model.value import Value, admit
+from driftline.model.view import View
+
+Wanted: TypeAlias = str | Statement | Term
+
+
+class Engine:
+    """Publish, subscribe, tables, environment and advertisements, in place.
+
+    `clock` defaults to the machine's. With `advertised=True` the advertisement-based semantics
+    holds [SIENA §3.5]: a party may publish only what it advertised. `matcher` is for plain filters.
+    """
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        advertised: bool = False,
+        matcher: Matcher | None = None,
+    ) -> None:
+        self._clock = SystemClock() if clock is None else clock
+        self._advertised = advertised
+        self._matcher = Hashed() if matcher is None else matcher
+        self._handles: dict[str, Handle] = {}
+        self._sequences: dict[str, SequenceMatcher] = {}
+        self._rows: dict[str, LiveRows] = {}
+        self._tables: dict[str, Table] = {}
+        self._env: dict[str, Value] = {}
+        self._advertisements: dict[str, list[Advertisement]] = {}
+        self._ids = count(1)
+
+    # Subscriptions
+
+    def subscribe(
+        self,
+        wanted: Wanted,
+        params: Mapping[str, object] | None = None,
+        *,
+        party: str = "",
+        rows: bool = False,
+        on_change: OnChange | str = OnChange.SILENT,
+    ) -> Handle:
+        """Ask to be told; `rows=True` over a table asks for its live set of matching rows."""
+        statement = _statement(wanted)
+        on_change = OnChange(on_change)
+        if not rows and on_change is not OnChange.SILENT:
+            raise NotSupported("on_change='reevaluate'", "needs rows=True over a table")
+        standing = Standing.of(statement, params, self._clock.now())
+        table = self._table_of(statement) if rows else None
+        handle = Handle(self, f"s{next(self._ids)}", party, standing, on_change)
+        if table is not None:
+            assert isinstance(statement, Subscription)
+            self._rows[handle.id] = LiveRows(statement)
+            self._snapshot(handle, table)
+        elif isinstance(statement, Pattern):
+            self._sequences[handle.id] = SequenceMatcher(statement)
+        else:
+            self._matcher.add(handle.id, standing)
+        self._handles[handle.id] = handle
+        return handle
+
+    def unsubscribe(
+        self, party: str, wanted: Wanted, params: Mapping[str, Value] | None = None
+    ) -> int:
+        """Cancel all of the party's subscriptions that this one covers; how many there were.
+
+        It never narrows one [SIENA §3.7]. A text with unbound parameters covers nothing that
+        depends on them: give `params`, or use the handle's own `cancel`.
+        """
+        general = _statement(wanted)
+        covered = [
+            handle
+            for handle in self._handles.values()
+            if handle.party == party and covers(general, handle.statement, params, handle.params)
+        ]
+        for handle in covered:
+            self._cancel(handle)
+        return len(covered)
+
+    def _cancel(self, handle: Handle) -> None:
+        handle.active = False
+        self._handles.pop(handle.id, None)
+        self._sequences.pop(handle.id, None)
+        self._rows.pop(handle.id, None)
+        self._matcher.discard(handle.id)
+
+    def _move(self, handle: Handle, standing: Standing) -> None:
+        handle._standing = standing
+        if handle.id in self._rows:
+            if handle.on_change is OnChange.REEVALUATE:
+                self._reevaluate(handle)
+        elif handle.id not in self._sequences:
+            self._matcher.add(handle.id, standing)
+
+    def _explain(self, handle: Handle, event: Event) -> Explanation:
+        if event.entered is None:
+            event = event.stamped(self._clock.now())
+        scope = handle._standing.scope(event, self._env)
+        sequence = self._sequences.get(handle.id)
+        if isinstance(handle.statement, Pattern):
+            awaited = 0 if sequence is None else len(sequence.found)
+            return explain_pattern(handle.statement, scope, awaited)
+        assert isinstance(handle.statement, Subscription)
+        return explain(handle.statement, scope)
+
+    # Events
+
+    def publish(self, event: Event, *, party: str = "") -> int:
+        """Tell everyone who is interested; how many notifications that made.
+
+        An event of a table's type is an upsert of its row; a row that the table refuses raises
+        `TableError` and nobody is told anything.
+        """
+        self._check_advertised(event, party)
+        event = event.stamped(self._clock.now())
+        table = self._tables.get(event.type)
+        key = None if table is None else table.declaration.admit(event)
+        told = 0
+        for id in self._matcher.match(event, self._env):
+            handle = self._handles[id]
+            scope = handle._standing.scope(event, self._env)
+            assert isinstance(handle.statement, Subscription)
+            values = handle.statement.select(scope)
+            told += self._tell(handle, NotificationKind.EVENT, event, values)
+        for id, sequence in self._sequences.items():
+            handle = self._handles[id]
+            scope = handle._standing.scope(event, self._env)
+            found = sequence.take(scope)
+            if found is not None:
+                # The columns are those of the last step, whose event completed the sequence.
+                values = sequence.pattern.steps[-1].select(scope)
+                told += self._tell(handle, NotificationKind.PATTERN, event, values, events=found)
+        if table is not None and key is not None:
+            table.put(key, event)
+            told += self._row_changed(table, key, event)
+        return told
+
+    def _tell(
+        self,
+        handle: Handle,
+        kind: NotificationKind,
+        event: Event | None,
+        values: dict[str, Value | None],
+        *,
+        events: tuple[Event, ...] = (),
+        old: dict[str, Value | None] | None = None,
+        key: Value | None = None,
+        last: bool = False,
+    ) -> int:
+        time = self._clock.now() if event is None or event.entered is None else event.entered
+        handle._pending.append(
+            Notification(kind, values, time, handle.epoch, event, events, old, key, last)
+        )
+        return 1
+
+    # Tables
+
+    def table(self, name: str, key: str, ticks: Mapping[str, str | int] | None = None) -> None:
+        """Declare that events of this type are upserts of a table. Saying it twice is fine."""
+        declaration = TableDeclaration.of(name, key, ticks)
+        existing = self._tables.get(name)
+        if existing is None:
+            self._tables[name] = Table(declaration)
+        elif existing.declaration != declaration:
+            raise TableError(
+                name, f"already declared with another key or ticks: {existing.declaration}"
+            )
+
+    def delete(self, name: str, key: object) -> bool:
+        """Remove a row; was there one?"""
+        table = self._declared(name)
+        row = table.remove(key)
+        if row is None:
+            return False
+        self._row_changed(table, admit(key, "key"), None)
+        return True
+
+    def rows(self, name: str) -> list[Event]:
+        """The rows of a table now, each as the event that last set it."""
+        return [row for _, row in self._declared(name).items()]
+
+    def _declared(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            known = ", ".join(sorted(self._tables)) or "none"
+            raise TableError(name, f"is not declared (declared: {known})")
+        return table
+
+    def _table_of(self, statement: Statement) -> Table:
+        if not isinstance(statement, Subscription):
+            raise NotSupported(str(statement), "rows=True is for a plain filter over a table")
+        if statement.source is None:
+            raise TableError("?", "rows=True needs FROM a declared table")
+        return self._declared(statement.source)
+
+    def _row_changed(self, table: Table, key: Value, event: Event | None) -> int:
+        told = 0
+        for id, live in self._rows.items():
+            if live.subscription.source == table.declaration.name:
+                handle = self._handles[id]
+                scope = None if event is None else handle._standing.scope(event, self._env)
+                told += self._tell_row(handle, live, key, scope, event)
+        return told
+
+    def _tell_row(
+        self, handle: Handle, live: LiveRows, key: Value, scope: Scope | None, event: Event | None
+    ) -> int:
+        news = live.take(key, scope)
+        if news is None:
+            return 0
+        kind, values, old = news
+        return self._tell(handle, kind, event, values, old=old, key=key)
+
+    def _snapshot(self, handle: Handle, table: Table) -> None:
+        """One notification per matching row, the last one marked."""
+        live = self._rows[handle.id]
+        found = []
+        for key, row in table.items():
+            news = live.take(key, self._scope_now(handle, row))
+            if news is not None:
+                found.append((key, row, news[1]))
+        for at, (key, row, values) in enumerate(found, 1):
+            kind, last = NotificationKind.SNAPSHOT, at == len(found)
+            handle._pending.append(
+                Notification(kind, values, self._clock.now(), handle.epoch, row, key=key, last=last)
+            )
+
+    def _reevaluate(self, handle: Handle) -> None:
+        """A variable moved: tell which rows entered, changed and left by that."""
+        live = self._rows[handle.id]
+        for key, row in self._table_of(handle.statement).items():
+            self._tell_row(handle, live, key, self._scope_now(handle, row), None)
+
+    def _scope_now(self, handle: Handle, row: Event) -> Scope:
+        """A row seen without a new event: `now()` is the clock."""
+        return handle._standing.scope(row.stamped(self._clock.now()), self._env)
+
+    # Environment
+
+    def set_env(self, name: str, value: object) -> None:
+        """Set a variable of the environment; None makes it unknown again."""
+        if not name:
+            raise InvalidValue("environment variable", "a name", repr(name))
+        if value is None:
+            self._env.pop(name, None)
+        else:
+            self._env[name] = admit(value, f"environment variable {name}")
+        for id in self._rows:
+            handle = self._handles[id]
+            follows = name in handle.statement.variables().environment
+            if follows and handle.on_change is OnChange.REEVALUATE:
+                self._reevaluate(handle)
+
+    @property
+    def env(self) -> dict[str, Value]:
+        """The environment now."""
+        return dict(self._env)
+
+    # Advertisements
+
+    def advertise(self, says: str | Advertisement, *, party: str = "") -> Advertisement:
+        """Say what the party will publish."""
+        read = read_advertisement(says) if isinstance(says, str) else says
+        self._advertisements.setdefault(party, []).append(read)
+        return read
+
+    def unadvertise(self, party: str, says: str | Advertisement) -> int:
+        """Take back all of the party's advertisements that this one covers; how many."""
+        general = read_advertisement(says) if isinstance(says, str) else says
+        mine = self._advertisements.get(party, [])
+        kept = [one for one in mine if not covers(general, one)]
+        self._advertisements[party] = kept
+        return len(mine) - len(kept)
+
+    def interested(self, says: str | Advertisement) -> bool:
+        """Would anyone subscribed want some of what is advertised? May say yes too often."""
+        read = read_advertisement(says) if isinstance(says, str) else says
+        return any(
+            intersects(read, handle.statement, handle.params) for handle in self._handles.values()
+        )
+
+    def _check_advertised(self, event: Event, party: str) -> None:
+        if not self._advertised:
+            return
+        problems = [one.uncovered(event) for one in self._advertisements.get(party, [])]
+        if None not in problems:
+            why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
+            raise NotAdvertised(party, event.type, why)
+
+    def _check(self) -> None:
+        """Assert that every index agrees with the handles."""
+        plain = [id for id in self._handles if id not in self._rows and id not in self._sequences]
+        assert len(self._matcher) == len(plain)
+        assert self._rows.keys() | self._sequences.keys() <= self._handles.keys()
+        self._matcher._check()
+        for table in self._tables.values():
+            table._check()
+        for live in self._rows.values():
+            assert live.subscription.source is not None
+            live._check(self._declared(live.subscription.source).items())
+        for sequence in self._sequences.values():
+            sequence._check()
+
+
+def _statement(wanted: Wanted) -> Statement:
+    """The model of what is wanted, if the engine can execute it."""
+    if isinstance(wanted, Term):
+        statement: Statement = select(where=wanted)
+    elif isinstance(wanted, Subscription | Pattern | View):
+        statement = wanted
+    else:
+        statement = parse(wanted)
+    if isinstance(statement, View):
+        raise NotSupported(str(statement), "views are not executed by this version of the engine")
+    if isinstance(statement, Subscription) and statement.change is not None:
+        why = "conditions on the value last told are not executed by this version of the engine"
+        raise NotSupported(str(statement.change), why)
+    return statement

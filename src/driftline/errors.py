@@ -1,0 +1,147 @@
+"""Every exception Driftline raises on purpose, in one tree.
+
+    DriftlineError
+    ├── LanguageError           a text was refused: what was wanted, what came, where
+    │   └── LimitExceeded       … because it is longer, deeper or larger than allowed
+    ├── InvalidValue            a value that no event, parameter or row may carry
+    ├── ParameterError          parameters missing, extra or ill-typed; nothing changed
+    ├── TableError              a row, key or table declaration that cannot be honoured
+    ├── NotAdvertised           a publisher said something it had not advertised
+    ├── NotSupported            understood, but not executed by this part of Driftline
+    ├── SubscriptionEnded       an operation on a cancelled subscription
+    └── FileRefused             a file of events or subscriptions that cannot be read
+
+Each error keeps its facts as attributes and passes them to ``Exception.__init__`` in the order
+of its own parameters, which is what lets it survive pickling between Spark workers.
+"""
+
+from __future__ import annotations
+
+
+class DriftlineError(Exception):
+    """The base of every error raised by Driftline."""
+
+
+class LanguageError(DriftlineError):
+    """A text was refused; nothing of it was guessed or ignored.
+
+    >>> print(LanguageError("a SELECT", "DROP", 1, 1))
+    wanted a SELECT, came DROP (line 1, column 1)
+    """
+
+    def __init__(
+        self, wanted: str, came: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(wanted, came, line, column)
+        self.wanted = wanted
+        self.came = came
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f" (line {self.line}, column {self.column})"
+        return f"wanted {self.wanted}, came {self.came}{where}"
+
+
+class LimitExceeded(LanguageError):
+    """A text is longer, deeper or larger than the language allows."""
+
+
+class InvalidValue(DriftlineError):
+    """A value that cannot be carried: wrong type, out of range, or not well formed."""
+
+    def __init__(self, where: str, wanted: str, came: str) -> None:
+        super().__init__(where, wanted, came)
+        self.where = where
+        self.wanted = wanted
+        self.came = came
+
+    def __str__(self) -> str:
+        return f"{self.where}: wanted {self.wanted}, came {self.came}"
+
+
+class ParameterError(DriftlineError):
+    """Parameters are set as a whole: one bad name refuses the change, and nothing changes.
+
+    >>> print(ParameterError(("hi",), ("high",), ()))
+    parameters refused, nothing changed: missing :hi; not in the subscription :high
+    """
+
+    def __init__(
+        self, missing: tuple[str, ...], extra: tuple[str, ...], ill_typed: tuple[str, ...]
+    ) -> None:
+        super().__init__(missing, extra, ill_typed)
+        self.missing = missing
+        self.extra = extra
+        self.ill_typed = ill_typed
+
+    def __str__(self) -> str:
+        parts = []
+        if self.missing:
+            parts.append("missing " + ", ".join(f":{name}" for name in self.missing))
+        if self.extra:
+            parts.append("not in the subscription " + ", ".join(f":{name}" for name in self.extra))
+        parts.extend(self.ill_typed)
+        return "parameters refused, nothing changed: " + "; ".join(parts)
+
+
+class TableError(DriftlineError):
+    """A table, row or key that cannot be honoured; the table is unchanged."""
+
+    def __init__(self, table: str, problem: str) -> None:
+        super().__init__(table, problem)
+        self.table = table
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"table {self.table}: {self.problem}"
+
+
+class NotAdvertised(DriftlineError):
+    """Under advertisement-based semantics a publisher must advertise what it publishes."""
+
+    def __init__(self, party: str, event_type: str, problem: str) -> None:
+        super().__init__(party, event_type, problem)
+        self.party = party
+        self.event_type = event_type
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.party!r} published a {self.event_type} it had not advertised: {self.problem}"
+
+
+class NotSupported(DriftlineError):
+    """The text is in the language, but this part of Driftline does not execute it."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what = what
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+class SubscriptionEnded(DriftlineError):
+    """The subscription was cancelled before this call."""
+
+    def __init__(self, subscription: str) -> None:
+        super().__init__(subscription)
+        self.subscription = subscription
+
+    def __str__(self) -> str:
+        return f"subscription {self.subscription} was cancelled"
+
+
+class FileRefused(DriftlineError):
+    """A file of events or subscriptions that cannot be read, with the place of the problem."""
+
+    def __init__(self, path: str, line: int | None, problem: str) -> None:
+        super().__init__(path, line, problem)
+        self.path = path
+        self.line = line
+        self.problem = problem
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}, line {self.line}"
+        return f"{where}: {self.problem}"

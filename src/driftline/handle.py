@@ -1,0 +1,111 @@
+"""What does a subscriber hold in its hand?
+
+A handle reads what its subscription was told, moves it and ends it. The engine behind it does the
+work; the handle is the only thing a program needs to keep.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+from types import TracebackType
+from typing import Protocol
+
+from driftline.errors import SubscriptionEnded
+from driftline.model.covering import Statement
+from driftline.model.event import Event
+from driftline.model.explanation import Explanation
+from driftline.model.notification import Notification
+from driftline.model.standing import Standing
+from driftline.model.value import Value
+
+
+class OnChange(StrEnum):
+    """What a change of a variable does to a live set of rows.
+
+    SILENT: nothing until the next upsert of a row. REEVALUATE: tell at once what entered and left.
+    """
+
+    SILENT = "silent"
+    REEVALUATE = "reevaluate"
+
+
+class Keeper(Protocol):
+    """What a handle asks of the engine that keeps its subscription."""
+
+    def _move(self, handle: Handle, standing: Standing) -> None: ...
+
+    def _explain(self, handle: Handle, event: Event) -> Explanation: ...
+
+    def _cancel(self, handle: Handle) -> None: ...
+
+
+class Handle:
+    """One subscription of one party: read what it was told, move it, end it."""
+
+    __slots__ = ("_keeper", "_pending", "_standing", "active", "id", "on_change", "party")
+
+    def __init__(
+        self, keeper: Keeper, id: str, party: str, standing: Standing, on_change: OnChange
+    ) -> None:
+        self._keeper = keeper
+        self._standing = standing
+        self._pending: deque[Notification] = deque()
+        self.id = id
+        self.party = party
+        self.on_change = on_change
+        self.active = True
+
+    @property
+    def statement(self) -> Statement:
+        """What was asked for."""
+        return self._standing.statement
+
+    @property
+    def params(self) -> dict[str, Value]:
+        """The parameters now."""
+        return dict(self._standing.params)
+
+    @property
+    def epoch(self) -> int:
+        """How many parameter changes were accepted."""
+        return self._standing.epoch
+
+    def pending(self) -> list[Notification]:
+        """All that was told since the last call, oldest first; the queue is then empty."""
+        told = list(self._pending)
+        self._pending.clear()
+        return told
+
+    def set(self, /, **params: object) -> int:
+        """Set all parameters at once, or raise `ParameterError` and change none; the new epoch."""
+        self._check_active()
+        self._keeper._move(self, self._standing.moved_to(params))
+        return self.epoch
+
+    def explain(self, event: Event) -> Explanation:
+        """Why this event does or does not match now: each condition and the values it saw."""
+        return self._keeper._explain(self, event)
+
+    def cancel(self) -> None:
+        """End it. What is pending can still be read; cancelling twice does nothing."""
+        self._keeper._cancel(self)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+    def __repr__(self) -> str:
+        state = "" if self.active else ", cancelled"
+        return f"<Handle {self.id}: {self.statement}{state}>"
+
+    def _check_active(self) -> None:
+        if not self.active:
+            raise SubscriptionEnded(self.id)

@@ -1,0 +1,215 @@
+"""How do CloudEvents 1.0 come in and go out, and what do their filters mean here?
+
+The envelope maps by name: `type`, `id`, `source`, `time`. The object under `data` gives the
+attributes; an object inside it is flattened with dots, an array is refused. Extension attributes
+(and `subject`) become attributes `ce_<name>`, so nothing is lost and nothing collides. JSON has no
+time, bytes or NaN: they are written `{"@time": …}`, `{"@bytes": …}` and `{"@float": …}`.
+
+Filters are those of the CloudEvents Subscriptions API: `exact`, `prefix`, `suffix`, `all`, `any`,
+`not` and `sql`. They speak of the envelope, and there an evaluation error is false, also below
+`not`; in Kleene's logic that is `coalesce(condition, FALSE)`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from driftline.errors import InvalidValue, LanguageError
+from driftline.language.sql import parse_condition
+from driftline.model.event import Event
+from driftline.model.expression import FALSE, TRUE, Attribute, Coalesce, Expression, Literal
+from driftline.model.like import LikePattern
+from driftline.model.predicate import And, Comparison, Like, Not, Or
+from driftline.model.text import timestamp
+from driftline.model.value import Value, admit, microseconds_of, show, time_of
+
+SPEC_VERSION = "1.0"
+_CONTEXT = ("specversion", "id", "source", "type", "time", "data", "data_base64", "datacontenttype")
+_DEPTH_MAX = 32
+
+
+def event_from(envelope: object) -> Event:
+    """The event in a CloudEvents JSON object; `specversion`, `id` and `source` may be left out.
+
+    >>> event_from({"type": "quote", "id": "7", "data": {"firm": "IBM", "price": 9.5}})
+    Event('quote', {'firm': 'IBM', 'price': 9.5}, id='7')
+    """
+    if not isinstance(envelope, Mapping):
+        raise InvalidValue("event", "a JSON object", show(envelope))
+    version = envelope.get("specversion", SPEC_VERSION)
+    if version != SPEC_VERSION:
+        raise InvalidValue("specversion", repr(SPEC_VERSION), show(version))
+    attributes = dict(_data(envelope))
+    for name, value in envelope.items():
+        if name not in _CONTEXT and value is not None:
+            attributes[f"ce_{name}"] = value_from(value, f"ce_{name}")
+    event_type = envelope.get("type")
+    if not isinstance(event_type, str):
+        raise InvalidValue(
+            "type", "a string", "nothing" if event_type is None else show(event_type)
+        )
+    return Event(
+        event_type,
+        attributes,
+        time=_time(envelope.get("time"), "time"),
+        id=envelope.get("id"),
+        source=envelope.get("source"),
+    )
+
+
+def event_to(event: Event) -> dict[str, Any]:
+    """The event as a CloudEvents JSON object; `event_from` gives it back."""
+    envelope: dict[str, Any] = {"specversion": SPEC_VERSION, "type": event.type}
+    if event.id is not None:
+        envelope["id"] = event.id
+    if event.source is not None:
+        envelope["source"] = event.source
+    if event.time is not None:
+        envelope["time"] = timestamp(time_of(event.time))
+    data = {}
+    for name, value in event.attributes.items():
+        extension = name.removeprefix("ce_")
+        if extension != name and extension and extension not in _CONTEXT:
+            envelope[extension] = value_to(value)
+        else:
+            data[name] = value_to(value)
+    envelope["data"] = data
+    return envelope
+
+
+def value_from(value: object, where: str) -> Value:
+    """One JSON value; `@time`, `@bytes` and `@float` objects stand for what JSON cannot say."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((tag, inner),) = value.items()
+        if tag == "@time":
+            stamp = _time(inner, where)
+            if stamp is not None:
+                return time_of(stamp)
+        if tag == "@bytes" and isinstance(inner, str):
+            try:
+                return base64.b64decode(inner, validate=True)
+            except (binascii.Error, ValueError):
+                raise InvalidValue(where, "base64", show(inner)) from None
+        if tag == "@float" and inner in ("NaN", "Infinity", "-Infinity"):
+            return float(str(inner))
+    if isinstance(value, Mapping | list):
+        raise InvalidValue(where, "a string, number or boolean", show(value))
+    return admit(value, where)
+
+
+def value_to(value: Value | None) -> object:
+    """The JSON value that `value_from` reads back as the same."""
+    if isinstance(value, datetime):
+        return {"@time": timestamp(value)}
+    if isinstance(value, bytes):
+        return {"@bytes": base64.b64encode(value).decode()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"@float": "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"}
+    return value
+
+
+def _data(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
+    data = envelope.get("data")
+    if envelope.get("data_base64") is not None:
+        yield "data", value_from({"@bytes": envelope["data_base64"]}, "data_base64")
+    elif isinstance(data, Mapping):
+        yield from _flatten(data, "", 0)
+    elif data is not None:
+        yield "data", value_from(data, "data")
+
+
+def _flatten(data: Mapping[str, object], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
+    if depth > _DEPTH_MAX:
+        raise InvalidValue(prefix, f"data at most {_DEPTH_MAX} objects deep", "deeper data")
+    for name, value in data.items():
+        path = f"{prefix}{name}"
+        if value is None:
+            continue
+        is_tagged = isinstance(value, Mapping) and len(value) == 1 and next(iter(value))[:1] == "@"
+        if isinstance(value, Mapping) and not is_tagged:
+            yield from _flatten(value, f"{path}.", depth + 1)
+        else:
+            yield path, value_from(value, f"attribute {path}")
+
+
+def _time(value: object, where: str) -> int | None:
+    if value is None:
+        return None
+    wanted = "a time such as 2026-01-31T09:30:00Z"
+    if not isinstance(value, str):
+        raise InvalidValue(where, wanted, show(value))
+    try:
+        admitted = admit(datetime.fromisoformat(value), where)
+    except ValueError:
+        raise InvalidValue(where, wanted, show(value)) from None
+    assert isinstance(admitted, datetime)
+    return microseconds_of(admitted)
+
+
+def condition_from(filters: object) -> Expression:
+    """The condition that a list of CloudEvents filters stands for: all must hold.
+
+    >>> print(condition_from([{"prefix": {"type": "com.example."}}, {"not": {"exact": {"id": "7"}}}]))
+    ce_type LIKE 'com.example.%' AND NOT coalesce(ce_id = '7', FALSE)
+    """
+    if not isinstance(filters, list | tuple):
+        raise LanguageError("a list of CloudEvents filters", show(filters))
+    return _all([_filter(one, False, 0) for one in filters])
+
+
+def _filter(one: object, negated: bool, depth: int) -> Expression:
+    if not isinstance(one, Mapping) or len(one) != 1:
+        raise LanguageError("a CloudEvents filter with one dialect", show(one))
+    if depth > _DEPTH_MAX:
+        raise LanguageError(f"filters at most {_DEPTH_MAX} deep", "a deeper one")
+    ((dialect, body),) = one.items()
+    if dialect in ("all", "any"):
+        if not isinstance(body, list | tuple) or not body:
+            raise LanguageError(f"a list of filters for {dialect}", show(body))
+        parts = [_filter(inner, negated, depth + 1) for inner in body]
+        return _all(parts) if dialect == "all" or len(parts) == 1 else Or(tuple(parts))
+    if dialect == "not":
+        return Not(_filter(body, True, depth + 1))
+    if dialect == "sql":
+        if not isinstance(body, str):
+            raise LanguageError("a condition in SQL for sql", show(body))
+        return _or_false(_of_envelope(parse_condition(body)), negated)
+    if dialect in ("exact", "prefix", "suffix"):
+        if not isinstance(body, Mapping) or not body:
+            raise LanguageError(f"attributes and strings for {dialect}", show(body))
+        parts = [_or_false(_leaf(dialect, name, text), negated) for name, text in body.items()]
+        return _all(parts)
+    raise LanguageError("exact, prefix, suffix, all, any, not or sql", show(dialect))
+
+
+def _leaf(dialect: str, name: object, text: object) -> Expression:
+    if not isinstance(name, str) or not isinstance(text, str) or not name or not text:
+        raise LanguageError(
+            f"an attribute and a string that is not empty for {dialect}", show(text)
+        )
+    attribute = Attribute("ce_" + str(admit(name, "name")))
+    admit(text, "text")
+    if dialect == "exact":
+        return Comparison("=", attribute, Literal(text))
+    escaped = "".join(f"\\{c}" if c in "%_\\" else c for c in text)
+    return Like(attribute, LikePattern(f"{escaped}%" if dialect == "prefix" else f"%{escaped}"))
+
+
+def _of_envelope(node: Expression) -> Expression:
+    """CloudEvents SQL names the envelope's attributes without a prefix."""
+    if isinstance(node, Attribute):
+        return node if node.name.startswith("ce_") else Attribute(f"ce_{node.name}")
+    return node.rebuilt(tuple(_of_envelope(child) for child in node.children()))
+
+
+def _or_false(condition: Expression, negated: bool) -> Expression:
+    return Coalesce((condition, FALSE)) if negated else condition
+
+
+def _all(parts: list[Expression]) -> Expression:
+    return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else TRUE

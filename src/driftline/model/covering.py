@@ -1,0 +1,138 @@
+"""Does one subscription take in all that another does? [SIENA §3.6–3.7, PARAM §3.1]
+
+`covers` may wrongly say no, which costs traffic; never wrongly yes, which would lose events.
+`intersects` the other way round, for the same reason. Variables that belong to a subscriber (its
+parameters, its `elapsed()`) are different things in two subscriptions, so where the answer would
+depend on them it is no, even for equal texts; `now()` and `env()` are shared by all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from driftline.model.advertisement import (
+    Advertisement,
+    advertisement_covers,
+    advertisement_intersects,
+)
+from driftline.model.constraint import Constraint, Operator
+from driftline.model.domain import Domain
+from driftline.model.filter import Filter
+from driftline.model.pattern import Pattern
+from driftline.model.subscription import Subscription
+from driftline.model.value import Value
+from driftline.model.variables import variables_of
+from driftline.model.view import View
+
+Statement: TypeAlias = Subscription | View | Pattern
+_Params: TypeAlias = Mapping[str, Value] | None
+
+# `x != v` is `x < v OR x > v` [PARAM §3.1]; a filter is split so at most this many times.
+_SPLITS_MAX = 4
+
+
+def covers(
+    general: Statement | Advertisement,
+    specific: Statement | Advertisement,
+    params_general: _Params = None,
+    params_specific: _Params = None,
+) -> bool:
+    """Is every event that satisfies `specific` sure to satisfy `general`?
+
+    >>> from driftline import parse
+    >>> covers(parse("SELECT * WHERE price > 100"), parse("SELECT * WHERE price > 200"))
+    True
+    >>> moving = parse("SELECT * WHERE price > :p")
+    >>> covers(moving, moving), covers(moving, moving, {"p": 1}, {"p": 2})
+    (False, True)
+    """
+    if isinstance(general, Advertisement) and isinstance(specific, Advertisement):
+        return advertisement_covers(general, specific)
+    if isinstance(general, Subscription) and isinstance(specific, Subscription):
+        return _subscription_covers(general, specific, params_general, params_specific)
+    if isinstance(general, Pattern) and isinstance(specific, Pattern):
+        return _pattern_covers(general, specific, params_general, params_specific)
+    if isinstance(general, View) and isinstance(specific, View):
+        return general == specific and not general.variables().private
+    return False
+
+
+def intersects(advertised: Advertisement, wanted: Statement, params: _Params = None) -> bool:
+    """Could the publisher say something the subscriber wants to hear?"""
+    if isinstance(wanted, Pattern):
+        return any(intersects(advertised, step, params) for step in wanted.steps)
+    if isinstance(wanted, View):
+        tables = {wanted.source} | ({wanted.join.table} if wanted.join else set())
+        return advertised.type is None or advertised.type in tables
+    return any(advertisement_intersects(advertised, one) for one in wanted.filters(params))
+
+
+def _subscription_covers(
+    general: Subscription, specific: Subscription, params_g: _Params, params_s: _Params
+) -> bool:
+    if general.change is not None:
+        # What was told before decides, and that is each subscription's own.
+        return False
+    generals = general.filters(params_g)
+    return all(filters_cover(generals, one) for one in specific.filters(params_s))
+
+
+def _pattern_covers(
+    general: Pattern, specific: Pattern, params_g: _Params, params_s: _Params
+) -> bool:
+    """Position by position [SIENA §3.7], and no shorter a window."""
+    if len(general.steps) != len(specific.steps):
+        return False
+    if general.within is not None:
+        if specific.within is None or specific.within > general.within:
+            return False
+    pairs = zip(general.steps, specific.steps, strict=True)
+    return all(_subscription_covers(g, s, params_g, params_s) for g, s in pairs)
+
+
+def filters_cover(generals: Sequence[Filter], specific: Filter, splits: int = _SPLITS_MAX) -> bool:
+    """Is what the one filter takes also taken by one of the others?"""
+    if any(filter_covers(general, specific) for general in generals):
+        return True
+    halves = _split_inequality(specific) if splits else None
+    return halves is not None and all(filters_cover(generals, half, splits - 1) for half in halves)
+
+
+def filter_covers(general: Filter, specific: Filter) -> bool:
+    """Does every event of `specific` satisfy `general`, by comparing attribute by attribute?"""
+    domains = {
+        name: Domain.of(specific.on(name)) for name in {c.attribute for c in specific.constraints}
+    }
+    if any(domain.empty for domain in domains.values()):
+        return True
+    if general.type is not None and general.type != specific.type:
+        return False
+    nothing = Domain()
+    return all(
+        domains.get(constraint.attribute, nothing).implies(constraint)
+        for constraint in general.constraints
+    ) and all(
+        condition in specific.conditions and not variables_of(condition).private
+        for condition in general.conditions
+    )
+
+
+def _split_inequality(whole: Filter) -> tuple[Filter, Filter] | None:
+    """The filter's first `x != v` as `x < v` and as `x > v`."""
+    for at, constraint in enumerate(whole.constraints):
+        if constraint.operator is Operator.NE and constraint.constant:
+            below, above = (
+                replace(
+                    whole,
+                    constraints=(
+                        *whole.constraints[:at],
+                        Constraint(constraint.attribute, operator, constraint.operand),
+                        *whole.constraints[at + 1 :],
+                    ),
+                )
+                for operator in (Operator.LT, Operator.GT)
+            )
+            return below, above
+    return None

@@ -1,0 +1,152 @@
+"""What was published?
+
+An event has a type, any number of typed attributes, and an envelope: publication time, source and
+id (the CloudEvents names), and the stamp it got where it entered the system. The envelope can be
+read in a filter as `ce_type`, `ce_id`, `ce_source` and `ce_time`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+from driftline.errors import InvalidValue
+from driftline.model.value import (
+    Value,
+    admit,
+    identity,
+    microseconds_of,
+    show,
+    time_of,
+    type_name,
+)
+
+ENVELOPE = ("ce_type", "ce_id", "ce_source", "ce_time")
+
+# The years 1 to 9999, which is what a time can say: microseconds since 1970.
+_EARLIEST_US = -62_135_596_800_000_000
+_LATEST_US = 253_402_300_799_999_999
+
+
+class Event:
+    """One published fact. Immutable; `None` for an attribute means it is missing.
+
+    `time` is when the publisher says it happened, `entered` when the system first saw it (what
+    `now()` reads). Both are integer microseconds since 1970; an aware datetime is accepted.
+
+    >>> Event("quote", {"firm": "IBM", "price": 9.5, "note": None})
+    Event('quote', {'firm': 'IBM', 'price': 9.5})
+    """
+
+    __slots__ = ("attributes", "entered", "id", "source", "time", "type")
+
+    type: str
+    attributes: Mapping[str, Value]
+    time: int | None
+    id: str | None
+    source: str | None
+    entered: int | None
+
+    def __init__(
+        self,
+        type: str,
+        attributes: Mapping[str, object] | None = None,
+        *,
+        time: int | datetime | None = None,
+        id: str | None = None,
+        source: str | None = None,
+        entered: int | datetime | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "type", _name(type, "event type"))
+        put(self, "attributes", MappingProxyType(dict(_admitted((attributes or {}).items()))))
+        put(self, "time", _stamp(time, "event time"))
+        put(self, "id", None if id is None else _name(id, "event id"))
+        put(self, "source", None if source is None else _name(source, "event source"))
+        put(self, "entered", _stamp(entered, "event entry stamp"))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an event does not change (tried to set {name})")
+
+    def envelope(self, name: str) -> Value | None:
+        """The value of an envelope attribute, None where the envelope has no such thing."""
+        if name == "ce_type":
+            return self.type
+        if name == "ce_id":
+            return self.id
+        if name == "ce_source":
+            return self.source
+        if name == "ce_time" and self.time is not None:
+            return time_of(self.time)
+        return None
+
+    def stamped(self, now: int) -> Event:
+        """This event as it enters the system at `now`; without a time of its own it gets that."""
+        event = object.__new__(Event)
+        put = object.__setattr__
+        put(event, "type", self.type)
+        put(event, "attributes", self.attributes)
+        put(event, "time", now if self.time is None else self.time)
+        put(event, "id", self.id)
+        put(event, "source", self.source)
+        put(event, "entered", now)
+        return event
+
+    def _key(self) -> tuple[object, ...]:
+        attributes = {name: identity(value) for name, value in self.attributes.items()}
+        return (self.type, attributes, self.time, self.id, self.source, self.entered)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Event) else NotImplemented
+
+    def __hash__(self) -> int:
+        attributes = frozenset((name, identity(value)) for name, value in self.attributes.items())
+        return hash((self.type, attributes, self.time, self.id, self.source))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        rest = {"time": self.time, "id": self.id, "source": self.source, "entered": self.entered}
+        return (_rebuild, (self.type, dict(self.attributes), rest))
+
+    def __repr__(self) -> str:
+        rest = "".join(
+            f", {name}={getattr(self, name)!r}"
+            for name in ("time", "id", "source", "entered")
+            if getattr(self, name) is not None
+        )
+        return f"Event({self.type!r}, {dict(self.attributes)!r}{rest})"
+
+
+def _rebuild(type: str, attributes: dict[str, object], rest: dict[str, object]) -> Event:
+    return Event(type, attributes, **rest)  # type: ignore[arg-type]  # written by __reduce__
+
+
+def _admitted(items: Iterable[tuple[object, object]]) -> Iterable[tuple[str, Value]]:
+    for name, value in items:
+        if value is None:
+            continue
+        admitted = _name(name, "attribute name")
+        if admitted in ENVELOPE:
+            raise InvalidValue(
+                f"attribute {admitted}", "a name that is not the envelope's", repr(admitted)
+            )
+        yield admitted, admit(value, f"attribute {admitted}")
+
+
+def _name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidValue(where, "a string that is not empty", show(value))
+    return str(admit(value, where))
+
+
+def _stamp(value: int | datetime | None, where: str) -> int | None:
+    if value is None:
+        return None
+    admitted = admit(value, where)
+    if isinstance(admitted, datetime):
+        return microseconds_of(admitted)
+    if type(admitted) is not int:
+        raise InvalidValue(where, "integer microseconds or a time with a zone", type_name(admitted))
+    if not _EARLIEST_US <= admitted <= _LATEST_US:
+        raise InvalidValue(where, "microseconds between the years 1 and 9999", show(admitted))
+    return admitted

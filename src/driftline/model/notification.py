@@ -1,0 +1,44 @@
+"""What is a subscriber told?"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from driftline.model.event import Event
+from driftline.model.value import Value
+
+
+class NotificationKind(enum.StrEnum):
+    """Why it was told; compares equal to its word, so `n.kind == "enter"` works."""
+
+    EVENT = "event"
+    SNAPSHOT = "snapshot"
+    CHANGE = "change"
+    ENTER = "enter"
+    LEAVE = "leave"
+    PATTERN = "pattern"
+    GAP = "gap"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One thing told to one subscription.
+
+    `values` are the selected columns now (empty when a row left), `old` those told before;
+    `time` is the stamp of what caused it, `epoch` counts the subscription's parameter changes;
+    `key` names the row of a table; `last` marks the end of a snapshot.
+    """
+
+    kind: NotificationKind
+    values: dict[str, Value | None] = field(default_factory=dict)
+    time: int = 0
+    epoch: int = 0
+    event: Event | None = None
+    events: tuple[Event, ...] = ()
+    old: dict[str, Value | None] | None = None
+    key: Value | None = None
+    last: bool = False

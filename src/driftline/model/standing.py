@@ -1,0 +1,113 @@
+"""A subscription as it stands: with its parameters, its start and its epoch.
+
+Parameters are set as a whole. A missing, extra or ill-typed name refuses the change and nothing
+changes; each accepted change is a new epoch, counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from driftline.errors import InvalidValue, ParameterError
+from driftline.model.covering import Statement
+from driftline.model.event import Event
+from driftline.model.expression import Expression
+from driftline.model.pattern import Pattern
+from driftline.model.scope import Scope
+from driftline.model.subscription import Subscription
+from driftline.model.value import Kind, Value, admit, kind_of, type_name
+from driftline.model.variables import parameter_kinds
+from driftline.model.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One subscriber's live request. A value: `moved_to` gives the next one."""
+
+    statement: Statement
+    params: Mapping[str, Value]
+    start_us: int = 0
+    epoch: int = 0
+
+    @classmethod
+    def of(
+        cls, statement: Statement, params: Mapping[str, object] | None = None, start_us: int = 0
+    ) -> Standing:
+        """Begin, with all parameters bound."""
+        return cls(statement, admitted_params(statement, params or {}), start_us)
+
+    def moved_to(self, params: Mapping[str, object]) -> Standing:
+        """The same request under other parameters, one epoch later."""
+        admitted = admitted_params(self.statement, params, self.params)
+        return replace(self, params=admitted, epoch=self.epoch + 1)
+
+    def scope(self, event: Event, env: Mapping[str, Value]) -> Scope:
+        """What its condition sees of this event."""
+        now_us = event.time if event.entered is None else event.entered
+        elapsed = None if now_us is None else max(0.0, float(now_us - self.start_us) / 1e6)
+        return Scope(event, self.params, env, now_us, elapsed)
+
+    def matches(self, event: Event, env: Mapping[str, Value]) -> bool:
+        """Does the event satisfy it now? For plain subscriptions."""
+        assert isinstance(self.statement, Subscription)
+        source = self.statement.source
+        if source is not None and source != event.type:
+            return False
+        return self.statement.truth(self.scope(event, env)) is True
+
+
+def admitted_params(
+    statement: Statement,
+    params: Mapping[str, object],
+    previous: Mapping[str, Value] | None = None,
+) -> dict[str, Value]:
+    """The parameters checked against the text, and against the kinds they had before."""
+    wanted = statement.variables().parameters
+    missing = tuple(sorted(wanted - params.keys()))
+    extra = tuple(sorted(params.keys() - wanted))
+    admitted: dict[str, Value] = {}
+    ill_typed = []
+    kinds = _kinds(statement)
+    for name in sorted(wanted & params.keys()):
+        try:
+            value = admit(params[name], f":{name}")
+        except InvalidValue as error:
+            ill_typed.append(str(error))
+            continue
+        problem = _problem(name, value, kinds.get(name), (previous or {}).get(name))
+        if problem:
+            ill_typed.append(problem)
+        admitted[name] = value
+    if missing or extra or ill_typed:
+        raise ParameterError(missing, extra, tuple(ill_typed))
+    return admitted
+
+
+def _problem(
+    name: str, value: Value, kinds: frozenset[Kind] | None, before: Value | None
+) -> str | None:
+    if value != value:
+        return f":{name}: wanted a value that compares, came NaN"
+    if kinds is not None and kind_of(value) not in kinds:
+        wanted = " or ".join(sorted(kind.value for kind in kinds)) or "nothing that exists"
+        return f":{name}: wanted a {wanted}, came {type_name(value)}"
+    if before is not None and kind_of(before) is not kind_of(value):
+        return f":{name}: wanted a {kind_of(before).value} as before, came {type_name(value)}"
+    return None
+
+
+def _kinds(statement: Statement) -> dict[str, frozenset[Kind]]:
+    kinds: dict[str, frozenset[Kind]] = {}
+    for condition in _conditions(statement):
+        for name, allowed in parameter_kinds(condition).items():
+            kinds[name] = kinds.get(name, frozenset(Kind)) & allowed
+    return kinds
+
+
+def _conditions(statement: Statement) -> tuple[Expression, ...]:
+    if isinstance(statement, Pattern):
+        return tuple(step.where for step in statement.steps)
+    if isinstance(statement, View) and statement.join is not None:
+        return (statement.where, statement.join.on)
+    return (statement.where,)

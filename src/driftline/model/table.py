@@ -1,0 +1,114 @@
+"""What is a table, and what are its rows now? [DBNET §2.1]
+
+Events of a table's type are upserts: each replaces the row with its key. A table refuses what
+could not be ordered or added up later: NaN, infinities, a missing key, and a value off its tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from driftline.errors import TableError
+from driftline.model.event import Event
+from driftline.model.value import KIND_OF, Kind, Value, admit, show
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeclaration:
+    """A table's name, the attribute that is its key, and the ticks of its money columns.
+
+    A tick is a decimal step such as "0.01"; a value that is no whole number of ticks is refused,
+    so that differences can be taken exactly, in integers.
+    """
+
+    name: str
+    key: str
+    ticks: Mapping[str, Decimal] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, name: object, key: object, ticks: Mapping[str, str | int] | None = None
+    ) -> TableDeclaration:
+        """Check and take in a declaration."""
+        if not isinstance(name, str) or not name:
+            raise TableError(show(name), "wanted a name that is not empty")
+        if not isinstance(key, str) or not key:
+            raise TableError(name, f"wanted the name of a key attribute, came {show(key)}")
+        return cls(
+            name, key, {column: _tick(name, column, t) for column, t in (ticks or {}).items()}
+        )
+
+    def admit(self, event: Event) -> Value:
+        """Check a row and give its key; refusing it changes nothing."""
+        for name, value in event.attributes.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise TableError(self.name, f"{name}: wanted a finite number, came {value!r}")
+        for column, tick in self.ticks.items():
+            value_or_none = event.attributes.get(column)
+            if value_or_none is not None:
+                self._check_tick(column, tick, value_or_none)
+        key = event.attributes.get(self.key)
+        if key is None:
+            raise TableError(self.name, f"wanted a value for the key {self.key}, came none")
+        return key
+
+    def _check_tick(self, column: str, tick: Decimal, value: Value) -> None:
+        if KIND_OF[type(value)] is not Kind.NUMBER:
+            raise TableError(self.name, f"{column}: wanted a number of ticks, came {show(value)}")
+        # The shortest decimal that reads back as this float is what the publisher wrote.
+        if Decimal(repr(value)) % tick:
+            raise TableError(self.name, f"{column}: wanted a multiple of {tick}, came {value!r}")
+
+
+class Table:
+    """The current rows of one table, by key, in the order their keys first came."""
+
+    __slots__ = ("_rows", "declaration")
+
+    def __init__(self, declaration: TableDeclaration) -> None:
+        self.declaration = declaration
+        self._rows: dict[object, tuple[Value, Event]] = {}
+
+    def get(self, key: Value) -> Event | None:
+        """The row with this key. O(1)."""
+        found = self._rows.get(_hashed(key))
+        return None if found is None else found[1]
+
+    def put(self, key: Value, row: Event) -> None:
+        """Replace or insert the row. O(1)."""
+        self._rows[_hashed(key)] = (key, row)
+
+    def remove(self, key: object) -> Event | None:
+        """Remove the row and give it back. O(1)."""
+        found = self._rows.pop(_hashed(admit(key, f"key of {self.declaration.name}")), None)
+        return None if found is None else found[1]
+
+    def items(self) -> Iterator[tuple[Value, Event]]:
+        """Keys and rows."""
+        yield from self._rows.values()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _check(self) -> None:
+        for hashed, (key, row) in self._rows.items():
+            assert _hashed(key) == hashed
+            assert self.declaration.admit(row) == key
+
+
+def _hashed(key: Value) -> object:
+    """Keys are one if they compare equal: 1 and 1.0 are, 1 and TRUE are not."""
+    return (KIND_OF[type(key)], key)
+
+
+def _tick(table: str, column: str, text: str | int) -> Decimal:
+    try:
+        tick = Decimal(str(text))
+    except InvalidOperation:
+        raise TableError(table, f"{column}: wanted a tick such as '0.01', came {text!r}") from None
+    if isinstance(text, float) or not tick.is_finite() or tick <= 0:
+        raise TableError(table, f"{column}: wanted a tick above 0, as text, came {text!r}")
+    return tick

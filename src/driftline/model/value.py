@@ -1,0 +1,165 @@
+"""What may an attribute hold, and how do two values compare?
+
+Six types: string, integer (64 bit), float, boolean, time (UTC, microseconds) and bytes
+[SIENA §3.1]. Values compare within a *kind*: integers and floats are one kind and compare by
+value, exactly (Python never rounds an integer to compare it with a float); every other type is a
+kind of its own. Across kinds, and with NaN, a comparison has no answer.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import numbers
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from driftline.errors import InvalidValue
+
+Value: TypeAlias = str | int | float | bool | datetime | bytes
+
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**63 - 1
+WANTED = "a string, integer, float, boolean, time or bytes"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Kind(enum.Enum):
+    """Which values compare with which."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    TIME = "time"
+    BYTES = "bytes"
+
+
+# Exact types only: `admit` has removed subclasses, so a dictionary look-up is enough and is what
+# keeps booleans (a subclass of int in Python) out of the numbers.
+KIND_OF: dict[type, Kind] = {
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    str: Kind.STRING,
+    bool: Kind.BOOLEAN,
+    datetime: Kind.TIME,
+    bytes: Kind.BYTES,
+}
+
+_TYPE_NAMES: dict[type, str] = {
+    int: "integer",
+    float: "float",
+    str: "string",
+    bool: "boolean",
+    datetime: "time",
+    bytes: "bytes",
+}
+
+
+def kind_of(value: Value) -> Kind:
+    """The kind an admitted value belongs to."""
+    return KIND_OF[type(value)]
+
+
+def type_name(value: object) -> str:
+    """The language's word for a value's type; Python's for anything else."""
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def show(value: object) -> str:
+    """A value for a person to read in an error or an explanation, cut to a sensible length."""
+    text = value.isoformat() if isinstance(value, datetime) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def admit(value: object, where: str) -> Value:
+    """Bring a Python object to its canonical type, or refuse it saying what was wanted.
+
+    >>> admit(True, "x"), admit(3, "x"), admit("a", "x")
+    (True, 3, 'a')
+    >>> admit(2**63, "attribute volume")
+    Traceback (most recent call last):
+    driftline.errors.InvalidValue: attribute volume: wanted an integer of 64 bits, came 9223372036854775808
+    """
+    kind = type(value)
+    if kind is float or kind is bool:
+        return value  # type: ignore[return-value]  # narrowed by the identity test above
+    if kind is str:
+        return _admit_string(value, where)  # type: ignore[arg-type]
+    if isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        number = int(value)
+        if not INTEGER_MIN <= number <= INTEGER_MAX:
+            raise InvalidValue(where, "an integer of 64 bits", show(number))
+        return number
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        return float(value)
+    if isinstance(value, str):
+        return _admit_string(str(value), where)
+    if isinstance(value, datetime):
+        return _admit_time(value, where)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    # NumPy's boolean is no subclass of bool and is registered with no abstract number.
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise InvalidValue(where, WANTED, f"{show(value)} ({type(value).__name__})")
+
+
+def _admit_string(value: str, where: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidValue(where, "well-formed Unicode", "a lone surrogate") from None
+    return value
+
+
+def _admit_time(value: datetime, where: str) -> datetime:
+    if value.utcoffset() is None:
+        raise InvalidValue(where, "a time with a zone", f"{show(value)} without one")
+    try:
+        moved = value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidValue(where, "a time between the years 1 and 9999", show(value)) from None
+    # A plain datetime, whatever subclass came (pandas.Timestamp is one).
+    return datetime.combine(moved.date(), moved.time(), tzinfo=UTC)
+
+
+def compare(a: Value, b: Value) -> int | None:
+    """-1, 0 or 1 as a is below, equal to or above b; None where they do not compare.
+
+    >>> compare(2**53 + 1, float(2**53)), compare(1, True), compare(float("nan"), 1.0)
+    (1, None, None)
+    """
+    if KIND_OF[type(a)] is not KIND_OF[type(b)] or a != a or b != b:
+        return None
+    if a == b:
+        return 0
+    return -1 if a < b else 1  # type: ignore[operator]  # one kind, so ordered
+
+
+def same(a: object, b: object) -> bool:
+    """Is it the very same value: same type too, NaN equal to NaN, 0.0 apart from -0.0?"""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float) and isinstance(b, float):
+        return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return a == b
+
+
+def identity(value: object) -> tuple[str, object]:
+    """A hashable key such that keys are equal exactly where `same` holds."""
+    return (type(value).__name__, value.hex() if isinstance(value, float) else value)
+
+
+def time_of(microseconds: int) -> datetime:
+    """The time that is so many microseconds after 1970 began."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds_of(time: datetime) -> int:
+    """Microseconds since 1970 began: the inverse of `time_of`."""
+    return (time - _EPOCH) // _MICROSECOND

@@ -1,0 +1,106 @@
+"""What is the current answer to a query over tables? [DBNET §2.1]
+
+A view is a subscription over a table's state: aggregates over a range, DISTINCT values, or a join.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driftline.errors import NotSupported
+from driftline.model.event import Event
+from driftline.model.expression import TRUE, Attribute, Expression
+from driftline.model.scope import Scope
+from driftline.model.subscription import Column, Crossed, Moved, where_text
+from driftline.model.text import identifier
+from driftline.model.truth import Outcome, Unknown
+from driftline.model.value import Value
+from driftline.model.variables import Variables, variables_of
+
+
+class AggregateFunction(enum.Enum):
+    """What can be computed over the rows in range."""
+
+    MIN = "MIN"
+    MAX = "MAX"
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Expression):
+    """`MIN(per)`; without an argument it is `COUNT(*)`."""
+
+    function: AggregateFunction
+    argument: Attribute | None = None
+
+    def evaluate(self, scope: Scope) -> Outcome:
+        return Unknown(self, "has a value only in a view")
+
+    def children(self) -> tuple[Expression, ...]:
+        return () if self.argument is None else (self.argument,)
+
+    def rebuilt(self, children: tuple[Expression, ...]) -> Aggregate:
+        argument = children[0] if children else None
+        assert argument is None or isinstance(argument, Attribute)
+        return Aggregate(self.function, argument)
+
+    def __str__(self) -> str:
+        return f"{self.function.value}({'*' if self.argument is None else self.argument})"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`JOIN table ON on`."""
+
+    table: str
+    on: Expression
+
+    def __str__(self) -> str:
+        return f"JOIN {identifier(self.table)} ON {self.on}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`SELECT columns FROM source [JOIN …] WHERE where [HAVING having]`."""
+
+    columns: tuple[Column, ...]
+    source: str
+    where: Expression = TRUE
+    distinct: bool = False
+    join: Join | None = None
+    having: Moved | Crossed | None = None
+
+    def variables(self) -> Variables:
+        """The variables the view depends on."""
+        found = variables_of(self.where)
+        if self.join is not None:
+            found |= variables_of(self.join.on)
+        return found if self.having is None else found | self.having.variables()
+
+    def matches(
+        self,
+        event: Event,
+        params: Mapping[str, Value] | None = None,
+        env: Mapping[str, Value] | None = None,
+        elapsed: float | None = 0.0,
+        now: int | None = None,
+    ) -> bool:
+        """Refused: a view follows a table's state, it does not match single events."""
+        raise NotSupported(str(self), "a view follows a table, it does not match single events")
+
+    def __str__(self) -> str:
+        distinct = "DISTINCT " if self.distinct else ""
+        parts = [f"SELECT {distinct}{', '.join(map(str, self.columns))}"]
+        parts.append(f"FROM {identifier(self.source)}")
+        if self.join is not None:
+            parts.append(str(self.join))
+        where = where_text(self.where)
+        if where:
+            parts.append(f"WHERE {where}")
+        if self.having is not None:
+            parts.append(f"HAVING {self.having}")
+        return " ".join(parts)
