@@ -109,7 +109,7 @@ class Engine:
         return handle
 
     def unsubscribe(
-        self, party: str, wanted: Wanted, params: Mapping[str, Value] | None = None
+        self, party: str, wanted: Wanted, params: Mapping[str, object] | None = None
     ) -> int:
         """Cancel all of the party's subscriptions that this one covers; how many there were.
 

@@ -9,7 +9,8 @@
     ├── NotAdvertised           a publisher said something it had not advertised
     ├── NotSupported            understood, but not executed by this part of Driftline
     ├── SubscriptionEnded       an operation on a cancelled subscription
-    └── FileRefused             a file of events or subscriptions that cannot be read
+    ├── FileRefused             a file of events or subscriptions that cannot be read
+    └── PipelineFailed          a Spark job did not start or did not finish, and why
 
 Each error keeps its facts as attributes and passes them to ``Exception.__init__`` in the order
 of its own parameters, which is what lets it survive pickling between Spark workers.
@@ -145,3 +146,15 @@ class FileRefused(DriftlineError):
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}, line {self.line}"
         return f"{where}: {self.problem}"
+
+
+class PipelineFailed(DriftlineError):
+    """A Spark job did not start or did not finish; what it committed before stands."""
+
+    def __init__(self, doing: str, problem: str) -> None:
+        super().__init__(doing, problem)
+        self.doing = doing
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.doing} failed: {self.problem}"

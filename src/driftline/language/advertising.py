@@ -52,7 +52,9 @@ def _options(leaf: Expression) -> list[tuple[Constraint, ...]]:
     found = filters_of(None, leaf) if plain or exists else ()
     options = []
     for one in found:
-        if one.conditions or not all(part.constant for part in one.constraints):
+        attributes = {part.attribute for part in one.constraints}
+        constant = all(part.constant for part in one.constraints)
+        if one.conditions or not constant or len(attributes) != 1:
             break
         options += _apart(one.constraints)
     else:

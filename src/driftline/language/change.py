@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from driftline.errors import LanguageError
-from driftline.language.convert import Converter
+from driftline.language.convert import Converter, shown
 from driftline.model.expression import Attribute, Expression, Literal
 from driftline.model.subscription import Crossed, Measure, Moved
 from driftline.model.value import Kind, compare, kind_of
@@ -103,7 +103,7 @@ def read_change(converter: Converter, node: exp.Anonymous, value: Expression) ->
     )
     for argument in arguments[1:]:
         if not isinstance(argument, exp.Kwarg):
-            converter.refuse(argument, f"name => value in {name}(…)", argument.sql()[:60])
+            converter.refuse(argument, f"name => value in {name}(…)", shown(argument))
         word = argument.this.name.lower()
         if word in named or word in flags:
             converter.refuse(argument, f"{word} once", "twice")

@@ -13,6 +13,7 @@ from typing import NoReturn
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from driftline.errors import InvalidValue, LanguageError, LimitExceeded
 from driftline.language.dialect import number
@@ -77,8 +78,15 @@ class Converter:
         """Refuse the node if it says anything besides these arguments."""
         for name, value in node.args.items():
             if value and name not in used:
-                came = value.sql() if isinstance(value, exp.Expr) else name.rstrip("_").upper()
-                self.refuse(node, f"no {name.rstrip('_').upper()} here", came[:60])
+                word = name.rstrip("_").upper()
+                values = value if isinstance(value, list) else [value]
+                trees = [inner for inner in values if isinstance(inner, exp.Expr)]
+                self.refuse(
+                    trees[0] if trees else node,
+                    f"no {word} here",
+                    ", ".join(shown(inner) for inner in trees)[:60]
+                    or (value if isinstance(value, str) else word),
+                )
 
     def convert(self, node: exp.Expr) -> Expression:
         """The expression a node stands for."""
@@ -89,7 +97,7 @@ class Converter:
             converter = _CONVERTERS.get(type(node))
             if converter is None:
                 self.refuse(
-                    node, "an expression of the language", f"{node.sql()[:60]} ({node.key.upper()})"
+                    node, "an expression of the language", f"{shown(node)} ({node.key.upper()})"
                 )
             return converter(self, node)
         except InvalidValue as error:
@@ -115,7 +123,7 @@ class Converter:
     def column(self, node: exp.Column) -> Expression:
         self.only(node, "this", "table")
         if not isinstance(node.this, exp.Identifier):
-            self.refuse(node, "an attribute's name", node.sql()[:60])
+            self.refuse(node, "an attribute's name", shown(node))
         if not node.name:
             self.refuse(node, "an attribute's name", "an empty one")
         table = node.args.get("table")
@@ -125,7 +133,7 @@ class Converter:
             return Attribute(node.name)
         if table.name not in self.tables:
             known = " or ".join(sorted(self.tables)) or f'the attribute alone, or "{node.sql()}"'
-            self.refuse(node, f"a column of {known}" if self.tables else known, node.sql()[:60])
+            self.refuse(node, f"a column of {known}" if self.tables else known, shown(node))
         joined = len(set(self.tables.values())) > 1
         return Attribute(node.name, self.tables[table.name] if joined else None)
 
@@ -133,7 +141,7 @@ class Converter:
         self.only(node, "this")
         name = node.this
         if not isinstance(name, str) or not name.isidentifier():
-            self.refuse(node, "a parameter such as :limit", node.sql())
+            self.refuse(node, "a parameter such as :limit", shown(node))
         return Parameter(name)
 
     def junction(self, node: exp.Connector) -> Expression:
@@ -154,7 +162,7 @@ class Converter:
         self.only(node, "this", "expression")
         for side in (node.this, node.expression):
             if type(side) in _SIGNS:
-                self.refuse(side, "parentheses around a comparison of comparisons", node.sql()[:60])
+                self.refuse(side, "parentheses around a comparison of comparisons", shown(node))
         return Comparison(
             _SIGNS[type(node)], self.convert(node.this), self.convert(node.expression)
         )
@@ -185,16 +193,16 @@ class Converter:
         self.only(node, "this", "expression")
         pattern = node.expression
         if not (isinstance(pattern, exp.Literal) and pattern.is_string):
-            self.refuse(node, "a string literal as LIKE pattern", pattern.sql()[:60])
+            self.refuse(node, "a string literal as LIKE pattern", shown(pattern))
         try:
             return Like(self.convert(node.this), LikePattern(str(admit(pattern.this, "text"))))
         except MalformedPattern as error:
-            self.refuse(pattern, str(error), pattern.sql()[:60])
+            self.refuse(pattern, str(error), shown(pattern))
 
     def is_null(self, node: exp.Is) -> Expression:
         self.only(node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
-            self.refuse(node, "IS NULL or IS NOT NULL", node.sql()[:60])
+            self.refuse(node, "IS NULL or IS NOT NULL", shown(node))
         operand = self.convert(node.this)
         if not isinstance(operand, Attribute):
             self.refuse(node, "an attribute before IS NULL", str(operand))
@@ -219,7 +227,7 @@ class Converter:
         target, value = node.args["to"], node.this
         is_text = isinstance(value, exp.Literal) and value.is_string
         if not is_text or target.sql().upper() != "TIMESTAMP":
-            self.refuse(node, "TIMESTAMP '…' as the only conversion", node.sql()[:60])
+            self.refuse(node, "TIMESTAMP '…' as the only conversion", shown(node))
         if not _TIME.match(value.this):
             self.refuse(value, "a time such as TIMESTAMP '2026-01-31T09:30:00Z'", repr(value.this))
         try:
@@ -259,7 +267,7 @@ class Converter:
         """The function's name in lower case and its argument trees."""
         self.only(node, "this", "expressions")
         if not isinstance(node.this, str):
-            self.refuse(node, "a function's name without quotes", node.sql()[:60])
+            self.refuse(node, "a function's name without quotes", shown(node))
         return node.this.lower(), node.expressions
 
     def count(self, node: exp.Anonymous, name: str, least: int, most: int) -> None:
@@ -274,7 +282,7 @@ class Converter:
 
     def _environment(self, node: exp.Expr) -> Expression:
         if not (isinstance(node, exp.Literal) and node.is_string and node.this):
-            self.refuse(node, "a quoted name, as in env('visibility')", node.sql()[:60])
+            self.refuse(node, "a quoted name, as in env('visibility')", shown(node))
         return Environment(str(admit(node.this, "name")))
 
     def _check_zone(self, node: exp.Expr, zone: Expression) -> None:
@@ -284,6 +292,14 @@ class Converter:
             ZoneInfo(zone.value).utcoffset(datetime(2000, 1, 1, tzinfo=UTC))
         except (KeyError, ValueError, OSError):
             self.refuse(node, "a zone's name such as 'Europe/Berlin'", repr(zone.value))
+
+
+def shown(node: exp.Expr) -> str:
+    """A syntax tree for a refusal, cut to a sensible length."""
+    try:
+        return node.sql(unsupported_level=ErrorLevel.IGNORE)[:60]
+    except (RecursionError, ValueError):  # a tree too deep to write, or one that no SQL has
+        return node.key.upper()
 
 
 def _boolean(converter: Converter, node: exp.Expr) -> Expression:

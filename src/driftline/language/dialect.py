@@ -8,6 +8,7 @@ steps of a pattern, which a closing WITHIN may bound in time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +20,7 @@ from sqlglot.tokens import Token, TokenType
 
 from driftline.errors import LanguageError, LimitExceeded
 from driftline.language.limits import LENGTH_MAX, NESTING_MAX, STEPS_MAX, TOKENS_MAX
+from driftline.model.value import INTEGER_MAX
 
 
 class DriftlineDialect(Dialect):
@@ -41,6 +43,9 @@ _DIALECT = DriftlineDialect()
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
+# What may stand between two tokens. sqlglot would skip more: comments without an end, and Jinja's.
+_BLANK = re.compile(r"(?:\s|--[^\n]*|/\*(?s:.*?)\*/)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,9 @@ def read(text: object) -> Syntax:
     """Text to syntax trees, or a refusal with its place."""
     if not isinstance(text, str):
         raise LanguageError("a text", type(text).__name__)
-    found = _name_parameters(_tokenize(text))
-    _check_nesting(found)
-    found, within = _closing_within(found)
+    found = _name_parameters(_tokenize(text), text)
+    _check_nesting(found, text)
+    found, within = _closing_within(found, text)
     steps = _split_at_then(found)
     if len(steps) == 1 and within is not None:
         raise LanguageError("WITHIN only at the end of a pattern (… THEN …)", "a single SELECT")
@@ -78,11 +83,12 @@ def _tokenize(text: str) -> list[Token]:
         found = list(_DIALECT.tokenize(text))
     except TokenError as error:
         # The cause says what is missing ("Missing ' from 1:20"); the error only quotes the text.
-        raise LanguageError(
-            "SQL that can be read", _first_line(str(error.__cause__ or error))
-        ) from None
+        cause = error.__cause__
+        came = "a comment without an end" if isinstance(cause, IndexError) else str(cause or error)
+        raise LanguageError("SQL that can be read", _first_line(came)) from None
     if len(found) > TOKENS_MAX:
         raise LimitExceeded(f"at most {TOKENS_MAX} words and signs", f"{len(found)}")
+    _check_gaps(found, text)
     while found and found[-1].token_type is TokenType.SEMICOLON:
         found.pop()
     for token in found:
@@ -93,14 +99,37 @@ def _tokenize(text: str) -> list[Token]:
     return found
 
 
-def _name_parameters(found: list[Token]) -> list[Token]:
+def _check_gaps(found: Sequence[Token], text: str) -> None:
+    """Refuse a text of which the tokens leave out more than blanks and comments."""
+    ends = [-1, *(token.end for token in found)]
+    starts = [*(token.start for token in found), len(text)]
+    for end, start in zip(ends, starts, strict=True):
+        if start - end > 1 and not _BLANK.match(text, end + 1, start):
+            came = _first_line(text[end + 1 : start])[:40]
+            raise LanguageError("words, signs and comments of SQL", came, *_place(text, end + 1))
+
+
+def _name_parameters(found: list[Token], text: str) -> list[Token]:
+    """Make words of keywords that stand as names, and refuse words that are no names."""
     for before, token in pairwise(found):
-        if before.token_type is TokenType.COLON and token.text.isidentifier():
+        place = token.line, column_of(token, text)
+        if before.token_type is TokenType.COLON:
+            if token.token_type in _QUOTED:
+                raise LanguageError("a parameter such as :limit", f":{token.text[:40]!r}", *place)
+            if token.text.isidentifier():
+                token.token_type = TokenType.VAR
+        if token.token_type is TokenType.FARROW and before.token_type in _QUOTED:
+            raise LanguageError("name => value without quotes", repr(before.text[:40]), *place)
+        if token.token_type is TokenType.UNKNOWN:  # sqlglot would read it as NULL after IS
             token.token_type = TokenType.VAR
+        if token.token_type is TokenType.VAR and not token.text.isidentifier():
+            raise LanguageError('a name, or "a name" in quotes', token.text[:40], *place)
+        if token.token_type is TokenType.HEX_STRING and text[token.start] == "0":
+            raise LanguageError("a number in decimal digits, or X'…' for bytes", "0x…", *place)
     return found
 
 
-def _check_nesting(found: Iterable[Token]) -> None:
+def _check_nesting(found: Iterable[Token], text: str) -> None:
     """Refuse what would nest too deep: brackets, CASEs, and runs of prefix operators."""
     depth = run = 0
     for token in found:
@@ -109,18 +138,22 @@ def _check_nesting(found: Iterable[Token]) -> None:
         run = run + 1 if kind in _PREFIXES else 0
         if max(depth, 0) + run > NESTING_MAX:
             raise LimitExceeded(
-                f"at most {NESTING_MAX} levels of nesting", "more", token.line, token.col
+                f"at most {NESTING_MAX} levels of nesting",
+                "more",
+                token.line,
+                column_of(token, text),
             )
 
 
-def _closing_within(found: list[Token]) -> tuple[list[Token], int | float | None]:
+def _closing_within(found: list[Token], text: str) -> tuple[list[Token], int | float | None]:
     if len(found) < 2 or found[-2].text.upper() != "WITHIN":
         return found, None
     if found[-2].token_type is TokenType.IDENTIFIER or found[-1].token_type is not TokenType.NUMBER:
         return found, None
-    seconds = number(found[-1].text, found[-1].line, found[-1].col)
-    if seconds <= 0:
-        raise LanguageError("seconds above 0 after WITHIN", found[-1].text, found[-1].line)
+    place = found[-1].line, column_of(found[-1], text)
+    seconds = number(found[-1].text, *place)
+    if not 0 < seconds <= INTEGER_MAX:
+        raise LanguageError("seconds above 0 after WITHIN", found[-1].text, *place)
     return found[:-2], seconds
 
 
@@ -147,15 +180,15 @@ def _select(step: Sequence[Token], text: str) -> exp.Select:
         trees = _DIALECT.parser().parse(list(step), text)
     except ParseError as error:
         facts = error.errors[0] if error.errors else {}
-        came = (
-            str(facts.get("description") or "something else").partition(" but got <")[0].rstrip(".")
-        )
-        near = str(facts.get("highlight") or "")[:40]
+        near = str(facts.get("highlight") or "")
+        # sqlglot says where the token ends; a refusal says where it begins.
+        column = max(1, facts["col"] - len(near) + 1) if facts.get("col") else None
+        came = _plainly(str(facts.get("description") or "something else"))
         raise LanguageError(
             "SQL that can be read",
-            f"{came} at {near!r}" if near else came,
+            f"{came} at {near[:40]!r}" if near else came,
             facts.get("line"),
-            facts.get("col"),
+            column,
         ) from None
     except (RecursionError, TokenError, ValueError) as error:
         # Not seen under the limits above; refused all the same rather than passed on.
@@ -170,11 +203,12 @@ def _select(step: Sequence[Token], text: str) -> exp.Select:
 def number(text: str, line: int | None = None, column: int | None = None) -> int | float:
     """The number a token spells, exactly: an integer of 64 bits or a finite float."""
     if text.isdecimal() and text.isascii():
-        value = int(text)
-        # One above the largest is let through: a minus sign may stand before it.
-        if value > 2**63:
+        # Counted before it is read, because Python refuses to read thousands of digits; one above
+        # the largest is let through: a minus sign may stand before it.
+        digits = text.lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) > 2**63:
             raise LanguageError("an integer of 64 bits", text[:40], line, column)
-        return value
+        return int(digits)
     try:
         real = float(text)
     except ValueError:
@@ -182,6 +216,15 @@ def number(text: str, line: int | None = None, column: int | None = None) -> int
     if real in (float("inf"), float("-inf")) or real != real or "_" in text:
         raise LanguageError("a number that a float can hold", text[:40], line, column)
     return real
+
+
+def _plainly(description: str) -> str:
+    """Sqlglot's description without its class names."""
+    if description.startswith("Required keyword"):
+        return "something unfinished"
+    if description.startswith("Invalid expression"):
+        return "something unexpected"
+    return description.partition(" but got <")[0].rstrip(".")
 
 
 def column_of(token: Token, text: str) -> int:

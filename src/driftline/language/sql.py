@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from driftline.errors import LanguageError
 from driftline.language.change import read_change
-from driftline.language.convert import STATEFUL, Converter
+from driftline.language.convert import STATEFUL, Converter, shown
 from driftline.language.dialect import read
 from driftline.model.covering import Statement
 from driftline.model.expression import TRUE, Attribute, Expression
 from driftline.model.pattern import Pattern
-from driftline.model.predicate import conjunction, conjuncts
+from driftline.model.predicate import conjunction
 from driftline.model.subscription import Column, Crossed, Moved, Subscription
 from driftline.model.value import admit
 from driftline.model.view import Aggregate, AggregateFunction, Join, View
@@ -55,9 +55,9 @@ class _Select:
         self.select = select
         self.source, tables = self._sources(Converter(text))
         self.converter = Converter(text, tables)
-        self.converter.only(
-            select, "expressions", "from_", "joins", "where", "having", "distinct", "kind"
-        )
+        self.converter.only(select, "expressions", "from_", "joins", "where", "having", "distinct")
+        if select.args.get("distinct") is not None:
+            self.converter.only(select.args["distinct"])
 
     def statement(self) -> Statement:
         """The model of this SELECT."""
@@ -91,7 +91,7 @@ class _Select:
 
     def _table(self, converter: Converter, table: exp.Expr) -> tuple[str, dict[str, str]]:
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            converter.refuse(table, "the name of an event type or table", table.sql()[:60])
+            converter.refuse(table, "the name of an event type or table", shown(table))
         converter.only(table, "this", "alias")
         if not table.name:
             converter.refuse(table, "the name of an event type or table", "an empty one")
@@ -99,7 +99,7 @@ class _Select:
         alias = table.args.get("alias")
         if alias is not None:
             converter.only(alias, "this")
-            names[alias.name] = table.name
+            names[self._alias(converter, alias.this)] = table.name
         return table.name, names
 
     def _columns(self) -> tuple[Column, ...]:
@@ -120,12 +120,17 @@ class _Select:
         alias = None
         if isinstance(tree, exp.Alias):
             self.converter.only(tree, "this", "alias")
-            alias, tree = tree.alias, tree.this
+            alias, tree = self._alias(self.converter, tree.args["alias"]), tree.this
         if isinstance(tree, exp.Star) or (
             isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)
         ):
             self.converter.refuse(tree, "* alone, or columns", "both")
         return Column(self._value(tree), alias)
+
+    def _alias(self, converter: Converter, name: exp.Expr) -> str:
+        if not isinstance(name, exp.Identifier) or not name.name:
+            converter.refuse(name, "a name after AS", shown(name))
+        return name.name
 
     def _value(self, tree: exp.Expr) -> Expression:
         """A column's expression, which may be an aggregate."""
@@ -158,9 +163,14 @@ class _Select:
             if isinstance(tree, exp.Anonymous) and str(tree.this).lower() in STATEFUL:
                 if change is not None:
                     self.converter.refuse(tree, "moved or crossed once", "it again")
-                change = read_change(self.converter, tree, self._first_argument(tree))
+                value = self._first_argument(tree)
+                if isinstance(value, Aggregate):
+                    self.converter.refuse(
+                        tree, f"HAVING {tree.this}(…) over an aggregate", str(value)
+                    )
+                change = read_change(self.converter, tree, value)
             else:
-                parts.extend(conjuncts(self.converter.convert(tree)))
+                parts.append(self.converter.convert(tree))
         return conjunction(tuple(parts)), change
 
     def _having(self, columns: tuple[Column, ...]) -> Moved | Crossed | None:
@@ -172,7 +182,7 @@ class _Select:
         while isinstance(tree, exp.Paren):
             tree = tree.this
         if not (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in STATEFUL):
-            self.converter.refuse(tree, "moved(…) or crossed(…) in HAVING", tree.sql()[:60])
+            self.converter.refuse(tree, "moved(…) or crossed(…) in HAVING", shown(tree))
         value = self._first_argument(tree)
         if value not in [column.expression for column in columns]:
             self.converter.refuse(tree, "an aggregate that is selected in HAVING", str(value))
@@ -180,7 +190,7 @@ class _Select:
 
     def _first_argument(self, tree: exp.Anonymous) -> Expression:
         if not tree.expressions or isinstance(tree.expressions[0], exp.Kwarg):
-            self.converter.refuse(tree, f"what {tree.this} watches, first", tree.sql()[:60])
+            self.converter.refuse(tree, f"what {tree.this} watches, first", shown(tree))
         return self._value(tree.expressions[0])
 
     def _join(self) -> Join | None:
@@ -192,7 +202,7 @@ class _Select:
         (join,) = joins
         self.converter.only(join, "this", "on", "kind")
         if (join.args.get("kind") or "INNER").upper() != "INNER" or join.args.get("on") is None:
-            self.converter.refuse(join, "JOIN … ON …", join.sql()[:60])
+            self.converter.refuse(join, "JOIN … ON …", shown(join))
         return Join(join.this.name, self.converter.convert(join.args["on"]))
 
     def _check_view(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from driftline.model.constraint import Constraint
 from driftline.model.domain import Domain
-from driftline.model.event import Event
+from driftline.model.event import ENVELOPE, Event
 from driftline.model.filter import Filter
 from driftline.model.predicate import And, conjunction
 from driftline.model.text import identifier
@@ -83,7 +83,8 @@ def advertisement_intersects(advertised: Advertisement, wanted: Filter) -> bool:
     """Could an advertised event satisfy the filter? May wrongly say yes, never wrongly no."""
     if None not in (advertised.type, wanted.type) and advertised.type != wanted.type:
         return False
-    for attribute in {constraint.attribute for constraint in wanted.constraints}:
+    # The envelope is not advertised: an event is covered whatever its id or source.
+    for attribute in {c.attribute for c in wanted.constraints}.difference(ENVELOPE):
         asked = wanted.on(attribute)
         domain = Domain.of(asked)
         if domain.empty:

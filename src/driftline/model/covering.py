@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from driftline.errors import InvalidValue
 from driftline.model.advertisement import (
     Advertisement,
     advertisement_covers,
@@ -22,24 +23,24 @@ from driftline.model.domain import Domain
 from driftline.model.filter import Filter
 from driftline.model.pattern import Pattern
 from driftline.model.subscription import Subscription
-from driftline.model.value import Value
+from driftline.model.value import admit_all, show
 from driftline.model.variables import variables_of
 from driftline.model.view import View
 
 Statement: TypeAlias = Subscription | View | Pattern
-_Params: TypeAlias = Mapping[str, Value] | None
+_Params: TypeAlias = Mapping[str, object] | None
 
 # `x != v` is `x < v OR x > v` [PARAM §3.1]; a filter is split so at most this many times.
 _SPLITS_MAX = 4
 
 
 def covers(
-    general: Statement | Advertisement,
-    specific: Statement | Advertisement,
-    params_general: _Params = None,
-    params_specific: _Params = None,
+    a: Statement | Advertisement,
+    b: Statement | Advertisement,
+    params_a: _Params = None,
+    params_b: _Params = None,
 ) -> bool:
-    """Is every event that satisfies `specific` sure to satisfy `general`?
+    """Does a cover b: is every event that satisfies b sure to satisfy a?
 
     >>> from driftline import parse
     >>> covers(parse("SELECT * WHERE price > 100"), parse("SELECT * WHERE price > 200"))
@@ -48,14 +49,17 @@ def covers(
     >>> covers(moving, moving), covers(moving, moving, {"p": 1}, {"p": 2})
     (False, True)
     """
-    if isinstance(general, Advertisement) and isinstance(specific, Advertisement):
-        return advertisement_covers(general, specific)
-    if isinstance(general, Subscription) and isinstance(specific, Subscription):
-        return _subscription_covers(general, specific, params_general, params_specific)
-    if isinstance(general, Pattern) and isinstance(specific, Pattern):
-        return _pattern_covers(general, specific, params_general, params_specific)
-    if isinstance(general, View) and isinstance(specific, View):
-        return general == specific and not general.variables().private
+    if isinstance(a, Advertisement) and isinstance(b, Advertisement):
+        return advertisement_covers(a, b)
+    if isinstance(a, Subscription) and isinstance(b, Subscription):
+        return _subscription_covers(a, b, params_a, params_b)
+    if isinstance(a, Pattern) and isinstance(b, Pattern):
+        return _pattern_covers(a, b, params_a, params_b)
+    if isinstance(a, View) and isinstance(b, View):
+        return a == b and not a.variables().private
+    for one in (a, b):
+        if not isinstance(one, Subscription | View | Pattern | Advertisement):
+            raise InvalidValue("covers", "parsed texts (see parse)", show(one))
     return False
 
 
@@ -66,7 +70,10 @@ def intersects(advertised: Advertisement, wanted: Statement, params: _Params = N
     if isinstance(wanted, View):
         tables = {wanted.source} | ({wanted.join.table} if wanted.join else set())
         return advertised.type is None or advertised.type in tables
-    return any(advertisement_intersects(advertised, one) for one in wanted.filters(params))
+    if not isinstance(wanted, Subscription) or not isinstance(advertised, Advertisement):
+        raise InvalidValue("intersects", "an advertisement and a parsed text", show(wanted))
+    filters = wanted.filters(admit_all(params, "parameter"))
+    return any(advertisement_intersects(advertised, one) for one in filters)
 
 
 def _subscription_covers(
@@ -75,8 +82,9 @@ def _subscription_covers(
     if general.change is not None:
         # What was told before decides, and that is each subscription's own.
         return False
-    generals = general.filters(params_g)
-    return all(filters_cover(generals, one) for one in specific.filters(params_s))
+    generals = general.filters(admit_all(params_g, "parameter"))
+    specifics = specific.filters(admit_all(params_s, "parameter"))
+    return all(filters_cover(generals, one) for one in specifics)
 
 
 def _pattern_covers(

@@ -19,7 +19,6 @@ from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
-from driftline.model.value import Value
 from driftline.model.variables import Variables
 
 
@@ -44,9 +43,9 @@ class Pattern:
     def matches(
         self,
         event: Event,
-        params: Mapping[str, Value] | None = None,
-        env: Mapping[str, Value] | None = None,
-        elapsed: float | None = 0.0,
+        params: Mapping[str, object] | None = None,
+        env: Mapping[str, object] | None = None,
+        elapsed: float = 0.0,
         now: int | None = None,
     ) -> bool:
         """Refused: a pattern is matched by a sequence, not by one event."""

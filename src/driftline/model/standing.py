@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from driftline.errors import InvalidValue, ParameterError
 from driftline.model.covering import Statement
 from driftline.model.event import Event
-from driftline.model.expression import Expression
+from driftline.model.expression import Expression, Parameter
 from driftline.model.pattern import Pattern
 from driftline.model.scope import Scope
-from driftline.model.subscription import Subscription
+from driftline.model.subscription import Moved, Subscription
 from driftline.model.value import Kind, Value, admit, kind_of, type_name
 from driftline.model.variables import parameter_kinds
 from driftline.model.view import View
@@ -68,7 +68,7 @@ def admitted_params(
     extra = tuple(sorted(params.keys() - wanted))
     admitted: dict[str, Value] = {}
     ill_typed = []
-    kinds = _kinds(statement)
+    kinds = kinds_of(statement)
     for name in sorted(wanted & params.keys()):
         try:
             value = admit(params[name], f":{name}")
@@ -97,15 +97,30 @@ def _problem(
     return None
 
 
-def _kinds(statement: Statement) -> dict[str, frozenset[Kind]]:
+def kinds_of(statement: Statement) -> dict[str, frozenset[Kind]]:
+    """The kinds each parameter may have, for those whose use in the text says so."""
     kinds: dict[str, frozenset[Kind]] = {}
-    for condition in _conditions(statement):
+    for condition in conditions_of(statement):
         for name, allowed in parameter_kinds(condition).items():
             kinds[name] = kinds.get(name, frozenset(Kind)) & allowed
+    for bound in _change_bounds(statement):
+        if isinstance(bound, Parameter):
+            kinds[bound.name] = kinds.get(bound.name, frozenset(Kind)) & {Kind.NUMBER}
     return kinds
 
 
-def _conditions(statement: Statement) -> tuple[Expression, ...]:
+def _change_bounds(statement: Statement) -> tuple[Expression | None, ...]:
+    """The radii of `moved` and the thresholds of `crossed`, which are numbers."""
+    if isinstance(statement, Pattern):
+        return ()
+    change = statement.having if isinstance(statement, View) else statement.change
+    if isinstance(change, Moved):
+        return (change.radius, change.may)
+    return () if change is None else (change.threshold, change.clear)
+
+
+def conditions_of(statement: Statement) -> tuple[Expression, ...]:
+    """Every condition of the text: one, or one per step or side."""
     if isinstance(statement, Pattern):
         return tuple(step.where for step in statement.steps)
     if isinstance(statement, View) and statement.join is not None:

@@ -18,7 +18,7 @@ from driftline.model.predicate import conjuncts
 from driftline.model.scope import Scope
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
-from driftline.model.value import Value
+from driftline.model.value import Value, admit_all
 from driftline.model.variables import Variables, bind, variables_of
 
 
@@ -123,16 +123,17 @@ class Subscription:
     def matches(
         self,
         event: Event,
-        params: Mapping[str, Value] | None = None,
-        env: Mapping[str, Value] | None = None,
-        elapsed: float | None = 0.0,
+        params: Mapping[str, object] | None = None,
+        env: Mapping[str, object] | None = None,
+        elapsed: float = 0.0,
         now: int | None = None,
     ) -> bool:
         """Does the event satisfy it, with these variables? True only on true, not on unknown.
 
         `now` (microseconds) is what `now()` reads; by default the event's own stamp or time.
         """
-        return self.truth(Scope(event, params or {}, env or {}, now, elapsed)) is True
+        known = admit_all(params, "parameter"), admit_all(env, "environment variable")
+        return self.truth(Scope(event, *known, now, float(elapsed))) is True
 
     def filters(self, params: Mapping[str, Value] | None = None) -> tuple[Filter, ...]:
         """The condition as filters of which one must be true, with these parameters bound."""

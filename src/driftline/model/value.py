@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import math
 import numbers
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -69,7 +70,10 @@ def type_name(value: object) -> str:
 
 def show(value: object) -> str:
     """A value for a person to read in an error or an explanation, cut to a sensible length."""
-    text = value.isoformat() if isinstance(value, datetime) else repr(value)
+    try:
+        text = value.isoformat() if isinstance(value, datetime) else repr(value)
+    except ValueError:  # an integer of more digits than Python will write
+        text = f"a very long {type_name(value)}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -97,7 +101,8 @@ def admit(value: object, where: str) -> Value:
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         return float(value)
     if isinstance(value, str):
-        return _admit_string(str(value), where)
+        # Not str(value): an enumeration of strings would give its own name.
+        return _admit_string(str.__str__(value), where)
     if isinstance(value, datetime):
         return _admit_time(value, where)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -106,6 +111,15 @@ def admit(value: object, where: str) -> Value:
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise InvalidValue(where, WANTED, f"{show(value)} ({type(value).__name__})")
+
+
+def admit_all(values: Mapping[str, object] | None, what: str) -> dict[str, Value]:
+    """Bring named values to their canonical types; None among them means there is no such value."""
+    return {
+        name: admit(value, f"{what} {name}")
+        for name, value in (values or {}).items()
+        if value is not None
+    }
 
 
 def _admit_string(value: str, where: str) -> str:
@@ -118,12 +132,14 @@ def _admit_string(value: str, where: str) -> str:
 
 
 def _admit_time(value: datetime, where: str) -> datetime:
-    if value.utcoffset() is None:
-        raise InvalidValue(where, "a time with a zone", f"{show(value)} without one")
     try:
+        if value.utcoffset() is None:
+            raise InvalidValue(where, "a time with a zone", f"{show(value)} without one")
         moved = value.astimezone(UTC)
     except OverflowError:
         raise InvalidValue(where, "a time between the years 1 and 9999", show(value)) from None
+    except ValueError:  # pandas.NaT is a datetime of which nothing can be asked
+        raise InvalidValue(where, "a time", repr(value)) from None
     # A plain datetime, whatever subclass came (pandas.Timestamp is one).
     return datetime.combine(moved.date(), moved.time(), tzinfo=UTC)
 

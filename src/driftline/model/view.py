@@ -16,7 +16,6 @@ from driftline.model.scope import Scope
 from driftline.model.subscription import Column, Crossed, Moved, where_text
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
-from driftline.model.value import Value
 from driftline.model.variables import Variables, variables_of
 
 
@@ -75,8 +74,10 @@ class View:
     having: Moved | Crossed | None = None
 
     def variables(self) -> Variables:
-        """The variables the view depends on."""
+        """The variables the condition, the columns and the radii depend on."""
         found = variables_of(self.where)
+        for column in self.columns:
+            found |= variables_of(column.expression)
         if self.join is not None:
             found |= variables_of(self.join.on)
         return found if self.having is None else found | self.having.variables()
@@ -84,9 +85,9 @@ class View:
     def matches(
         self,
         event: Event,
-        params: Mapping[str, Value] | None = None,
-        env: Mapping[str, Value] | None = None,
-        elapsed: float | None = 0.0,
+        params: Mapping[str, object] | None = None,
+        env: Mapping[str, object] | None = None,
+        elapsed: float = 0.0,
         now: int | None = None,
     ) -> bool:
         """Refused: a view follows a table's state, it does not match single events."""

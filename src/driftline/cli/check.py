@@ -1,0 +1,123 @@
+"""`driftline check` and `driftline explain`: what does a text mean, and why (not) this event?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from driftline.cli.output import print_facts, print_json, read_values, stderr, stdout
+from driftline.errors import FileRefused, NotSupported
+from driftline.language.advertising import advertisement
+from driftline.language.cloudevents import event_from, value_to
+from driftline.language.review import review
+from driftline.language.sql import parse
+from driftline.model.explanation import Explanation
+from driftline.model.explanation import explain as explain_subscription
+from driftline.model.scope import Scope
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+def check(
+    text: Annotated[str, typer.Argument(help="The subscription, in SQL.")],
+    as_advertisement: Annotated[
+        bool, typer.Option("--advertisement", help="Read it as an advertisement.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Parse a text; print its canonical form, what it depends on, and what looks like a mistake.
+
+    driftline check "SELECT * FROM quote WHERE price < :limit AND elapsed() < 3600"
+    """
+    if as_advertisement:
+        canonical = str(advertisement(text))
+        if json:
+            print_json({"canonical": canonical, "shape": "advertisement"})
+        else:
+            print_facts({"advertisement": canonical})
+        return
+    found = review(text)
+    facts = {
+        "canonical": found.canonical,
+        "shape": found.shape,
+        "sources": list(found.sources),
+        "attributes": list(found.attributes),
+        "parameters": found.parameters,
+        "environment": sorted(found.variables.environment),
+        "now": found.variables.now,
+        "elapsed": found.variables.elapsed,
+        "warnings": list(found.warnings),
+    }
+    if json:
+        print_json(facts)
+        return
+    moves = {
+        "its parameters": bool(found.parameters),
+        "the environment": bool(found.variables.environment),
+        "time": found.variables.now or found.variables.elapsed,
+    }
+    print_facts(
+        {
+            "canonical": found.canonical,
+            "shape": found.shape,
+            "from": ", ".join(found.sources) or "any event",
+            "attributes": ", ".join(found.attributes),
+            "parameters": ", ".join(f":{name} ({kind})" for name, kind in found.parameters.items()),
+            "environment": ", ".join(sorted(found.variables.environment)),
+            "moves with": ", ".join(name for name, does in moves.items() if does) or "nothing",
+        }
+    )
+    for warning in found.warnings:
+        stderr.print(f"warning: {warning}", markup=False, style="yellow")
+
+
+def explain(
+    text: Annotated[str, typer.Argument(help="The subscription, in SQL.")],
+    event: Annotated[
+        Path, typer.Option(help="A file with one CloudEvents JSON object; - for standard input.")
+    ],
+    params: Annotated[str | None, typer.Option(help="Parameters: '{\"limit\": 10}'.")] = None,
+    env: Annotated[str | None, typer.Option(help="Environment, as JSON.")] = None,
+    elapsed: Annotated[float, typer.Option(help="What elapsed() reads, in seconds.")] = 0.0,
+    json: JsonFlag = False,
+) -> None:
+    """Say why an event does or does not match: each condition, and the values it saw.
+
+    driftline explain "SELECT * FROM quote WHERE price < :limit" --event e.json --params '{"limit": 9}'
+    """
+    statement = parse(text)
+    if not isinstance(statement, Subscription) or statement.change is not None:
+        raise NotSupported(str(statement), "explain looks at one event, so it needs a plain filter")
+    values = Standing.of(statement, read_values(params, "--params")).params
+    scope = Scope(_read_event(event), values, read_values(env, "--env"), None, elapsed)
+    found = explain_subscription(statement, scope)
+    if json:
+        print_json({"matches": found.outcome is True, "explanation": _as_data(found)})
+        return
+    verdict = "matches" if found.outcome is True else "does not match"
+    stdout.print(f"The event {verdict}.", markup=False)
+    stdout.print(str(found), markup=False)
+
+
+def _read_event(path: Path) -> Any:
+    try:
+        data = typer.get_binary_stream("stdin").read() if str(path) == "-" else path.read_bytes()
+        return event_from(msgspec.json.decode(data))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FileRefused(str(path), None, str(error)) from None
+
+
+def _as_data(found: Explanation) -> dict[str, object]:
+    return {
+        "text": found.text,
+        "outcome": {True: "true", False: "false", None: "unknown"}[found.outcome],
+        "reason": found.reason,
+        "seen": {name: value_to(value) for name, value in found.seen.items()},
+        "decided": found.decided,
+        "parts": [_as_data(part) for part in found.parts],
+    }

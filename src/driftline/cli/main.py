@@ -1,0 +1,57 @@
+"""The entry point: which commands are there, and with which code does a failure end?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from driftline import __version__
+from driftline.cli import bench, check, demo, match, pipeline
+from driftline.cli.output import stderr
+from driftline.errors import DriftlineError, LanguageError, NotSupported
+
+app = typer.Typer(
+    help="Publish/subscribe for interests that move.\n\n"
+    "Say precisely what you want to be told, in SQL, and try it on your data.",
+    epilog="Exit codes: 0 it ran, 1 it failed while running, 2 wrong command line, 3 a text was "
+    "refused, 4 data was refused.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("check")(check.check)
+app.command("explain")(check.explain)
+app.command("match")(match.match)
+app.add_typer(pipeline.app, name="pipeline")
+app.command("demo")(demo.demo)
+app.command("bench")(bench.bench)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Publish/subscribe for interests that move."""
+
+
+def main() -> None:
+    """Run the command line; a Driftline error becomes one line and an exit code."""
+    try:
+        app()
+    except DriftlineError as error:
+        stderr.print(f"driftline: {error}", markup=False, style="red")
+        sys.exit(3 if isinstance(error, LanguageError | NotSupported) else 4)
+    except BrokenPipeError:
+        # The reader (`head`, say) has seen enough.
+        sys.stderr.close()
+        sys.exit(0)

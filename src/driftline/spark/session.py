@@ -1,0 +1,101 @@
+"""How is a local Spark started, quietly and the same way everywhere?
+
+For the command line, benchmarks and tests. A program with a cluster makes its own session and
+passes it in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from driftline.errors import PipelineFailed
+
+LOOPBACK = "127.0.0.1"
+LOG4J2 = Path(__file__).with_name("log4j2.properties")
+
+# A task may be tried this often. Spark's default for a local master is once, which would make a
+# laptop less forgiving than a cluster.
+ATTEMPTS = 4
+
+# Java says this on every start because Spark asks for the module; nobody can act on it.
+_BANNER = b"WARNING: Using incubator modules"
+
+_SETTINGS = {
+    # Driver and workers talk over the loopback only: no firewall prompt, no wrong interface.
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    # The console belongs to whoever called; they draw their own progress.
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J2.as_uri()}",
+    # A shuffle on a laptop gains nothing from Spark's two hundred partitions.
+    "spark.sql.shuffle.partitions": "2",
+    # Rows in one Arrow batch. Transport is no faster with more, and a batch of JSON text (a
+    # kilobyte each, say) must fit in every worker's memory beside its matcher.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Times are shown as they are meant. Their values do not depend on this.
+    "spark.sql.session.timeZone": "UTC",
+    # A worker keeps the matcher it built for as long as it lives.
+    "spark.python.worker.reuse": "true",
+}
+
+
+def local_session(app_name: str, cores: str = "2", *, ui: bool = False) -> SparkSession:
+    """A session on this machine with so many cores (`"*"` for all); the running one if there is.
+
+    A session that already runs is returned as it is: Java options cannot change any more.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    # Otherwise workers start with the `python3` of the path, which need not have our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    builder = SparkSession.Builder().appName(app_name).master(f"local[{cores},{ATTEMPTS}]")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    # The web interface takes a port and a second of start-up.
+    builder = builder.config("spark.ui.enabled", str(ui).lower())
+    try:
+        with _without_banner():
+            return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        hint = "Spark needs Java 17 or later: is it installed, and does JAVA_HOME point to it?"
+        raise PipelineFailed("starting Spark", f"{error}. {hint}") from error
+
+
+@contextmanager
+def _without_banner() -> Iterator[None]:
+    """Let what is started here write its errors through a filter that drops Java's banner.
+
+    The Java process keeps the pipe for its life, so the filter does too. Our own errors go through
+    it only until the process has started.
+    """
+    incoming, outgoing = os.pipe()
+    ours = os.dup(2)
+    os.dup2(outgoing, 2)
+    os.close(outgoing)
+    threading.Thread(target=_pass_on, args=(incoming, ours), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+
+
+def _pass_on(incoming: int, ours: int) -> None:
+    with open(incoming, "rb", buffering=0) as stream:
+        rest = b""
+        while chunk := stream.read(65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if not line.startswith(_BANNER):
+                    os.write(ours, line + b"\n")
+        if rest:
+            os.write(ours, rest)
