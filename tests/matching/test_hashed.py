@@ -71,4 +71,4 @@ def test_nothing_is_left_behind_when_all_are_discarded() -> None:
         matcher.discard(str(id))
     matcher._check()
     assert not matcher._buckets
-    assert not matcher._attributes
+    assert not matcher._keyed

@@ -12,10 +12,22 @@ from sqlglot.tokens import Tokenizer
 from driftline import advertisement, parse
 from driftline.language.sql import parse_condition
 from driftline.model.covering import Statement
-from driftline.model.expression import TRUE, Attribute, Environment, Expression, Literal, Parameter
+from driftline.model.expression import (
+    TRUE,
+    Arithmetic,
+    Attribute,
+    Call,
+    Case,
+    Coalesce,
+    Environment,
+    Expression,
+    Literal,
+    Negate,
+    Parameter,
+)
 from driftline.model.like import LikePattern
 from driftline.model.pattern import Pattern
-from driftline.model.predicate import And, Comparison, Like
+from driftline.model.predicate import And, Between, Comparison, In, Like, Not, Or
 from driftline.model.subscription import Column, Subscription
 from driftline.model.view import Join, View
 from driftline.testing import strategies
@@ -118,3 +130,20 @@ def test_every_keyword_of_sql_can_be_a_name(word: str) -> None:
     for spelled in (word, word.lower()):
         for wanted in _uses(spelled):
             assert parse(str(wanted)) == wanted, str(wanted)
+
+
+def test_every_operator_inside_every_other_is_read_back() -> None:
+    """Parentheses are written where they are needed: each shape in each place of each other."""
+    x, y, z = Attribute("x"), Attribute("y"), Literal(-1)
+
+    def shapes(a: Expression, b: Expression) -> list[Expression]:
+        return [
+            *(Arithmetic(operator, a, b) for operator in "+-*/"),
+            *(Negate(a), Not(a), Call("abs", (a,)), Coalesce((a, b)), Case(((a, b),), a)),
+            *(Comparison("=", a, b), Comparison("<=", a, b), Between(a, b, a), In(a, (z,))),
+            *(Like(a, LikePattern("a%")), And((a, b)), Or((a, b))),
+        ]
+
+    for inner in (*shapes(x, y), *shapes(x, z), *shapes(z, x)):
+        for outer in (*shapes(inner, x), *shapes(x, inner), *shapes(inner, inner)):
+            assert parse_condition(str(outer)) == outer, str(outer)

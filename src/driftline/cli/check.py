@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from driftline.cli.output import print_facts, print_json, read_values, stderr, stdout
 from driftline.errors import FileRefused, NotSupported
 from driftline.language.advertising import advertisement
-from driftline.language.cloudevents import event_from, value_to
+from driftline.language.cloudevents import value_to
+from driftline.language.columns import events_of_texts
 from driftline.language.review import review
 from driftline.language.sql import parse
+from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.model.explanation import explain as explain_subscription
 from driftline.model.scope import Scope
@@ -104,12 +105,15 @@ def explain(
     stdout.print(str(found), markup=False)
 
 
-def _read_event(path: Path) -> Any:
+def _read_event(path: Path) -> Event:
     try:
         data = typer.get_binary_stream("stdin").read() if str(path) == "-" else path.read_bytes()
-        return event_from(msgspec.json.decode(data))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FileRefused(str(path), None, str(error)) from None
+    except OSError as error:
+        raise FileRefused(str(path), None, error.strerror or str(error)) from None
+    (event,) = events_of_texts([data], None)
+    if isinstance(event, str):
+        raise FileRefused(str(path), None, event)
+    return event
 
 
 def _as_data(found: Explanation) -> dict[str, object]:

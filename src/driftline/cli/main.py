@@ -10,7 +10,7 @@ import typer
 from driftline import __version__
 from driftline.cli import bench, check, demo, match, pipeline
 from driftline.cli.output import stderr
-from driftline.errors import DriftlineError, LanguageError, NotSupported
+from driftline.errors import DriftlineError, LanguageError, NotSupported, PipelineFailed
 
 app = typer.Typer(
     help="Publish/subscribe for interests that move.\n\n"
@@ -44,13 +44,20 @@ def options(
     """Publish/subscribe for interests that move."""
 
 
+def exit_code(error: DriftlineError) -> int:
+    """1 it failed while running, 3 a text was refused, 4 data was refused."""
+    if isinstance(error, PipelineFailed):
+        return 1
+    return 3 if isinstance(error, LanguageError | NotSupported) else 4
+
+
 def main() -> None:
     """Run the command line; a Driftline error becomes one line and an exit code."""
     try:
         app()
     except DriftlineError as error:
         stderr.print(f"driftline: {error}", markup=False, style="red")
-        sys.exit(3 if isinstance(error, LanguageError | NotSupported) else 4)
+        sys.exit(exit_code(error))
     except BrokenPipeError:
         # The reader (`head`, say) has seen enough.
         sys.stderr.close()

@@ -25,7 +25,7 @@ from driftline.model.value import Value
 
 # Rich reads NO_COLOR and whether it writes to a terminal; nothing to do here.
 stdout = Console(soft_wrap=True, highlight=False)
-stderr = Console(stderr=True, highlight=False)
+stderr = Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def print_json(data: object) -> None:

@@ -12,6 +12,7 @@ from driftline.errors import LanguageError
 from driftline.language.sql import parse
 from driftline.model.advertisement import Advertisement
 from driftline.model.constraint import Constraint, Operator
+from driftline.model.event import ENVELOPE
 from driftline.model.expression import TRUE, Attribute, Expression, Literal
 from driftline.model.filter import filters_of
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
@@ -26,11 +27,14 @@ def advertisement(text: str) -> Advertisement:
     """
     statement = parse(text)
     if not isinstance(statement, Subscription) or statement.columns or statement.change:
-        raise LanguageError("SELECT * with constraints in an advertisement", str(statement))
+        raise LanguageError("SELECT * with constraints in an advertisement", str(statement)[:60])
     attributes: dict[str, list[tuple[Constraint, ...]]] = {}
     for leaf in _leaves(statement.where):
         for option in _options(leaf):
-            attributes.setdefault(option[0].attribute, []).append(option)
+            name = option[0].attribute
+            if name in ENVELOPE:  # an event is covered whatever its envelope says
+                raise LanguageError("attributes of the event, not its envelope's", name)
+            attributes.setdefault(name, []).append(option)
     return Advertisement(
         statement.source,
         tuple((name, tuple(dict.fromkeys(options))) for name, options in attributes.items()),
@@ -60,7 +64,9 @@ def _options(leaf: Expression) -> list[tuple[Constraint, ...]]:
     else:
         if options:
             return options
-    raise LanguageError("constraints of attributes with constants in an advertisement", str(leaf))
+    raise LanguageError(
+        "constraints of attributes with constants in an advertisement", str(leaf)[:60]
+    )
 
 
 def _apart(constraints: tuple[Constraint, ...]) -> list[tuple[Constraint, ...]]:

@@ -30,11 +30,11 @@ from driftline.model.expression import (
     Now,
     Parameter,
 )
-from driftline.model.functions import FUNCTIONS
+from driftline.model.functions import FUNCTIONS, is_zone
 from driftline.model.like import LikePattern, MalformedPattern
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.subscription import Column, Crossed, Moved, Subscription
-from driftline.model.value import Value, admit
+from driftline.model.value import Value, admit, show
 
 Operand: TypeAlias = "Term | Value | None"
 
@@ -54,6 +54,7 @@ class Term:
         raise LanguageError("&, | and ~ between conditions, with parentheses", "and, or, not or if")
 
     def __and__(self, other: Term) -> Term:
+        other = _term(other, "a condition")
         if self.change is not None and other.change is not None:
             raise LanguageError("moved or crossed once", "it twice")
         parts = tuple(term.expression for term in (self, other) if term.expression != TRUE)
@@ -61,7 +62,7 @@ class Term:
         return Term(joined, self.change or other.change)
 
     def __or__(self, other: Term) -> Term:
-        return Term(Or((_plain(self), _plain(other))))
+        return Term(Or((_plain(self), _plain(_term(other, "a condition")))))
 
     def __invert__(self) -> Term:
         return Term(Not(_plain(self)))
@@ -135,6 +136,8 @@ class Term:
 
     def like(self, pattern: str) -> Term:
         """`LIKE 'pattern'`."""
+        if not isinstance(pattern, str):
+            raise LanguageError("a string as LIKE pattern", show(pattern))
         try:
             return Term(Like(_plain(self), LikePattern(str(admit(pattern, "pattern")))))
         except MalformedPattern as error:
@@ -169,6 +172,19 @@ def expression_of(operand: object) -> Expression:
     return Literal(value)
 
 
+def _term(operand: object, wanted: str) -> Term:
+    """The operand, if it is a term: Python would let anything stand there."""
+    if not isinstance(operand, Term):
+        raise LanguageError(wanted, show(operand))
+    return operand
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise LanguageError("a name", show(name))
+    return str(admit(name, "name"))
+
+
 def _plain(term: Term) -> Expression:
     if term.change is not None:
         raise LanguageError("moved or crossed joined by & alone", "it inside another condition")
@@ -187,9 +203,10 @@ class _Names:
         return self[name]
 
     def __getitem__(self, name: str) -> Term:
-        if not name or (self._node is Parameter and not name.isidentifier()):
-            raise LanguageError("a name", repr(name))
-        return Term(self._node(str(admit(name, "name"))))
+        admitted = _name(name)
+        if self._node is Parameter and not admitted.isidentifier():
+            raise LanguageError("a name of letters, digits and _ for a parameter", show(name))
+        return Term(self._node(admitted))
 
 
 attr = _Names(Attribute)
@@ -198,7 +215,7 @@ param = _Names(Parameter)
 
 def env(name: str) -> Term:
     """`env('name')`, a variable of the system."""
-    return Term(Environment(str(admit(name, "name"))))
+    return Term(Environment(_name(name)))
 
 
 def elapsed() -> Term:
@@ -222,6 +239,10 @@ def call(function: str, *arguments: Operand) -> Term:
     if not known.arguments_min <= len(expressions) <= known.arguments_max:
         wanted = f"{known.arguments_min} to {known.arguments_max} arguments for {function}"
         raise LanguageError(wanted, str(len(expressions)))
+    if function in ("hour", "minute", "weekday"):
+        for zone in expressions[1:]:
+            if not (isinstance(zone, Literal) and is_zone(str(zone.value))):
+                raise LanguageError("a zone's name such as 'Europe/Berlin'", str(zone))
     return Term(Call(function, expressions))
 
 
@@ -239,7 +260,8 @@ def moved(
     """`moved(value, by => …)`: only when it moved since I was last told."""
     given = {"by": by, "may": may, "must": must, "percent": percent, "factor": factor}
     named = {name: expression_of(bound) for name, bound in given.items() if bound is not None}
-    return Term(TRUE, moved_condition(_plain(value), named, strict, shared))
+    watched = _plain(_term(value, "an attribute in moved(…)"))
+    return Term(TRUE, moved_condition(watched, named, strict, shared))
 
 
 def crossed(
@@ -248,14 +270,21 @@ def crossed(
     """`crossed(value, above => …, clear => …)`: hysteresis."""
     given = {"above": above, "below": below, "clear": clear}
     named = {name: expression_of(bound) for name, bound in given.items() if bound is not None}
-    return Term(TRUE, crossed_condition(_plain(value), named))
+    watched = _plain(_term(value, "an attribute in crossed(…)"))
+    return Term(TRUE, crossed_condition(watched, named))
 
 
 def select(
     *columns: Term, source: str | None = None, where: Term | None = None, **aliases: Term
 ) -> Subscription:
     """The subscription; without columns it is `SELECT *`, keywords name columns."""
-    chosen = [Column(_plain(column)) for column in columns]
-    chosen += [Column(_plain(column), alias) for alias, column in aliases.items()]
-    condition = Term(TRUE) if where is None else where
+    chosen = [Column(_plain(_term(column, "a column"))) for column in columns]
+    chosen += [
+        Column(_plain(_term(column, "a column")), _name(alias)) for alias, column in aliases.items()
+    ]
+    if len({column.name for column in chosen}) < len(chosen):
+        raise LanguageError("columns with different names", ", ".join(c.name for c in chosen))
+    if source == "":
+        raise LanguageError("the name of an event type or table", "an empty one")
+    condition = Term(TRUE) if where is None else _term(where, "a condition")
     return Subscription(tuple(chosen), source, condition.expression, condition.change)

@@ -13,7 +13,7 @@ from driftline.language.convert import Converter, shown
 from driftline.model.expression import Attribute, Expression, Literal
 from driftline.model.subscription import Crossed, Measure, Moved
 from driftline.model.value import Kind, compare, kind_of
-from driftline.model.variables import attributes_of, fold
+from driftline.model.variables import attributes_of, fold, variables_of
 from driftline.model.view import Aggregate
 
 _ZERO, _ONE = Literal(0), Literal(1)
@@ -77,6 +77,8 @@ def _check_bound(name: str, bound: Expression, above: Literal | None) -> None:
         raise LanguageError(f"a number or variables for {name}", str(bound))
     constant = fold(bound)
     if not isinstance(constant, Literal):
+        if not variables_of(constant):  # a division by zero, for one
+            raise LanguageError(f"a number for {name}", str(bound))
         return
     if constant.value is None or kind_of(constant.value) is not Kind.NUMBER:
         raise LanguageError(f"a number for {name}", str(bound))

@@ -44,10 +44,11 @@ def event_from(envelope: object) -> Event:
     version = envelope.get("specversion", SPEC_VERSION)
     if version != SPEC_VERSION:
         raise InvalidValue("specversion", repr(SPEC_VERSION), show(version))
-    attributes = dict(_data(envelope))
-    for name, value in envelope.items():
-        if name not in _CONTEXT and value is not None:
-            attributes[f"ce_{name}"] = value_from(value, f"ce_{name}")
+    attributes: dict[str, Value] = {}
+    for name, value in (*_data(envelope), *_extensions(envelope)):
+        if name in attributes:
+            raise InvalidValue(f"attribute {name}", "it once", "it twice")
+        attributes[name] = value
     event_type = envelope.get("type")
     if not isinstance(event_type, str):
         raise InvalidValue(
@@ -123,6 +124,12 @@ def _data(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
         yield "data", value_from(data, "data")
 
 
+def _extensions(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
+    for name, value in envelope.items():
+        if name not in _CONTEXT and value is not None:
+            yield f"ce_{name}", value_from(value, f"ce_{name}")
+
+
 def _flatten(data: Mapping[str, object], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:
     if depth > _DEPTH_MAX:
         raise InvalidValue(prefix, f"data at most {_DEPTH_MAX} objects deep", "deeper data")
@@ -130,7 +137,9 @@ def _flatten(data: Mapping[str, object], prefix: str, depth: int) -> Iterator[tu
         path = f"{prefix}{name}"
         if value is None:
             continue
-        is_tagged = isinstance(value, Mapping) and len(value) == 1 and next(iter(value))[:1] == "@"
+        is_tagged = (
+            isinstance(value, Mapping) and len(value) == 1 and str(next(iter(value)))[:1] == "@"
+        )
         if isinstance(value, Mapping) and not is_tagged:
             yield from _flatten(value, f"{path}.", depth + 1)
         else:
@@ -154,7 +163,8 @@ def _time(value: object, where: str) -> int | None:
 def condition_from(filters: object) -> Expression:
     """The condition that a list of CloudEvents filters stands for: all must hold.
 
-    >>> print(condition_from([{"prefix": {"type": "com.example."}}, {"not": {"exact": {"id": "7"}}}]))
+    >>> filters = [{"prefix": {"type": "com.example."}}, {"not": {"exact": {"id": "7"}}}]
+    >>> print(condition_from(filters))
     ce_type LIKE 'com.example.%' AND NOT coalesce(ce_id = '7', FALSE)
     """
     if not isinstance(filters, list | tuple):

@@ -22,6 +22,8 @@ from driftline.errors import LanguageError, LimitExceeded
 from driftline.language.limits import LENGTH_MAX, NESTING_MAX, STEPS_MAX, TOKENS_MAX
 from driftline.model.value import INTEGER_MAX
 
+_READABLE = "SQL that can be read"
+
 
 class DriftlineDialect(Dialect):
     """SQL as Driftline reads it."""
@@ -44,15 +46,23 @@ _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
-# What may stand between two tokens. sqlglot would skip more: comments without an end, and Jinja's.
-_BLANK = re.compile(r"(?:\s|--[^\n]*|/\*(?s:.*?)\*/)*\Z")
+# Words that are functions in SQL: here they would be read as attributes of those names.
+_CLOCKS = frozenset(parser.Parser.NO_PAREN_FUNCTIONS)
+# sqlglot forgives a comma before these.
+_AFTER_LISTS = _CLOSES | {
+    *(TokenType.FROM, TokenType.WHERE, TokenType.HAVING, TokenType.THEN, TokenType.COMMA)
+}
+# What may stand between two tokens. sqlglot would skip more: comments without an end, Jinja's, and
+# hints where it expects none.
+_BLANK = re.compile(r"(?:\s|--[^\n]*|/\*(?!\+)(?s:.*?)\*/)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The SELECTs of a text (several in a pattern) and the seconds after WITHIN."""
+    """The SELECTs of a text (several in a pattern), their tokens, and the seconds after WITHIN."""
 
     selects: tuple[exp.Select, ...]
+    tokens: tuple[tuple[Token, ...], ...]
     within: int | float | None
 
 
@@ -62,13 +72,17 @@ def read(text: object) -> Syntax:
         raise LanguageError("a text", type(text).__name__)
     found = _name_parameters(_tokenize(text), text)
     _check_nesting(found, text)
-    found, within = _closing_within(found, text)
-    steps = _split_at_then(found)
+    rest, within = _closing_within(found, text)
+    steps = _split_at_then(rest, text)
     if len(steps) == 1 and within is not None:
-        raise LanguageError("WITHIN only at the end of a pattern (… THEN …)", "a single SELECT")
+        place = found[-2].line, column_of(found[-2], text)
+        raise LanguageError("WITHIN at the end of a pattern (… THEN …)", "one SELECT", *place)
     if len(steps) > STEPS_MAX:
-        raise LimitExceeded(f"at most {STEPS_MAX} steps in a pattern", str(len(steps)))
-    return Syntax(tuple(_select(step, text) for step in steps), within)
+        first = steps[STEPS_MAX][0]
+        place = first.line, column_of(first, text)
+        raise LimitExceeded(f"at most {STEPS_MAX} steps in a pattern", str(len(steps)), *place)
+    selects = tuple(_select(step, text) for step in steps)
+    return Syntax(selects, tuple(map(tuple, steps)), within)
 
 
 def _tokenize(text: str) -> list[Token]:
@@ -82,10 +96,7 @@ def _tokenize(text: str) -> list[Token]:
     try:
         found = list(_DIALECT.tokenize(text))
     except TokenError as error:
-        # The cause says what is missing ("Missing ' from 1:20"); the error only quotes the text.
-        cause = error.__cause__
-        came = "a comment without an end" if isinstance(cause, IndexError) else str(cause or error)
-        raise LanguageError("SQL that can be read", _first_line(came)) from None
+        raise _untokenized(error.__cause__ or error, text) from None
     if len(found) > TOKENS_MAX:
         raise LimitExceeded(f"at most {TOKENS_MAX} words and signs", f"{len(found)}")
     _check_gaps(found, text)
@@ -96,7 +107,19 @@ def _tokenize(text: str) -> list[Token]:
             raise LanguageError("one statement", "several", token.line, column_of(token, text))
     if not found:
         raise LanguageError("a SELECT", "an empty text", 1, 1)
+    if found[-1].token_type is TokenType.COMMA:
+        raise LanguageError("something after the comma", "the end", *_place(text, len(text)))
     return found
+
+
+def _untokenized(cause: BaseException, text: str) -> LanguageError:
+    """The refusal of a text that is no sequence of tokens: sqlglot says "Missing ' from 1:20"."""
+    if isinstance(cause, IndexError):
+        return LanguageError(_READABLE, "a comment without an end", *_place(text, len(text)))
+    what, _, where = _first_line(str(cause)).rpartition(" from ")
+    start = where.rpartition(":")[2]
+    place = _place(text, int(start)) if start.isdecimal() else (None, None)
+    return LanguageError(_READABLE, what.replace("Missing", "no closing") or where, *place)
 
 
 def _check_gaps(found: Sequence[Token], text: str) -> None:
@@ -118,6 +141,10 @@ def _name_parameters(found: list[Token], text: str) -> list[Token]:
                 raise LanguageError("a parameter such as :limit", f":{token.text[:40]!r}", *place)
             if token.text.isidentifier():
                 token.token_type = TokenType.VAR
+        if token.token_type in _CLOCKS:
+            raise LanguageError(f'now(), or "{token.text}" in quotes', token.text, *place)
+        if before.token_type is TokenType.COMMA and token.token_type in _AFTER_LISTS:
+            raise LanguageError("something after the comma", token.text, *place)
         if token.token_type is TokenType.FARROW and before.token_type in _QUOTED:
             raise LanguageError("name => value without quotes", repr(before.text[:40]), *place)
         if token.token_type is TokenType.UNKNOWN:  # sqlglot would read it as NULL after IS
@@ -157,22 +184,23 @@ def _closing_within(found: list[Token], text: str) -> tuple[list[Token], int | f
     return found[:-2], seconds
 
 
-def _split_at_then(found: list[Token]) -> list[list[Token]]:
+def _split_at_then(found: list[Token], text: str) -> list[list[Token]]:
     """The tokens of each step: THEN inside CASE … END belongs to the CASE."""
     steps: list[list[Token]] = [[]]
     cases = 0
     for token in found:
         cases += (token.token_type is TokenType.CASE) - (token.token_type is TokenType.END)
-        if token.token_type is TokenType.THEN and cases == 0:
-            steps.append([])
-        else:
+        if token.token_type is not TokenType.THEN or cases:
             steps[-1].append(token)
+            continue
+        if not steps[-1] or token is found[-1]:
+            place = token.line, column_of(token, text)
+            raise LanguageError("a SELECT on both sides of THEN", "nothing", *place)
+        steps.append([])
     return steps
 
 
 def _select(step: Sequence[Token], text: str) -> exp.Select:
-    if not step:
-        raise LanguageError("a SELECT on both sides of THEN", "nothing")
     first = step[0]
     if first.token_type is not TokenType.SELECT:
         raise LanguageError("a SELECT", first.text or "nothing", first.line, column_of(first, text))
@@ -185,14 +213,14 @@ def _select(step: Sequence[Token], text: str) -> exp.Select:
         column = max(1, facts["col"] - len(near) + 1) if facts.get("col") else None
         came = _plainly(str(facts.get("description") or "something else"))
         raise LanguageError(
-            "SQL that can be read",
+            _READABLE,
             f"{came} at {near[:40]!r}" if near else came,
             facts.get("line"),
             column,
         ) from None
     except (RecursionError, TokenError, ValueError) as error:
         # Not seen under the limits above; refused all the same rather than passed on.
-        raise LanguageError("SQL that can be read", _first_line(str(error))) from None
+        raise LanguageError(_READABLE, _first_line(str(error))) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         came = "several statements" if tree is None else tree.key.upper()

@@ -84,11 +84,11 @@ def _start(value: object) -> int:
     if isinstance(value, Mapping | str):
         value = value_from({"@time": value} if isinstance(value, str) else value, "start")
     admitted: Value = admit(value, "start")
-    if isinstance(admitted, int) and not isinstance(admitted, bool):
-        return admitted
     try:
+        if isinstance(admitted, int) and not isinstance(admitted, bool):
+            return microseconds_of(time_of(admitted))  # by way of a time, which has bounds
         return microseconds_of(admitted)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, OverflowError):
         raise InvalidValue("start", "a time or integer microseconds", show(value)) from None
 
 

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
 from driftline.errors import LanguageError
+from driftline.language.accounting import check_accounts
 from driftline.language.change import read_change
 from driftline.language.convert import STATEFUL, Converter, shown
 from driftline.language.dialect import read
@@ -27,19 +29,38 @@ _AGGREGATES = {function.value.lower(): function for function in AggregateFunctio
 def parse(text: str) -> Statement:
     """The subscription, view or pattern a text asks for; a `LanguageError` if it cannot be had."""
     syntax = read(text)
-    statements = [_Select(select, text).statement() for select in syntax.selects]
+    statements = [
+        _statement(select, said, text)
+        for select, said in zip(syntax.selects, syntax.tokens, strict=True)
+    ]
     if len(statements) == 1:
         return statements[0]
     steps = []
-    for step in statements:
+    for select, step in zip(syntax.selects, statements, strict=True):
         if not isinstance(step, Subscription) or step.change is not None:
-            raise LanguageError("plain filters as the steps of a pattern", str(step))
+            wanted, place = "plain filters as the steps of a pattern", Converter(text).place(select)
+            raise LanguageError(wanted, str(step)[:60], *place)
         steps.append(step)
     return Pattern(tuple(steps), syntax.within)
 
 
+def _statement(select: exp.Select, said: tuple[Token, ...], text: str) -> Statement:
+    try:
+        statement = _Select(select, text).statement()
+        check_accounts(select, said)
+        return statement
+    except LanguageError as error:
+        if error.line is not None:
+            raise
+        # Not every part of a syntax tree knows its place; what the SELECT begins with does.
+        place = Converter(text).place(select)
+        raise type(error)(error.wanted, error.came, *place) from None
+
+
 def parse_condition(text: str) -> Expression:
     """A condition alone, as it would stand after WHERE."""
+    if not isinstance(text, str):
+        raise LanguageError("a text", type(text).__name__)
     # The condition is parsed in its place, so that limits and refusals are the same; a text that
     # smuggles in another clause is no plain condition and is refused below.
     statement = parse(f"SELECT * WHERE {text}")
@@ -108,10 +129,11 @@ class _Select:
             self.converter.only(trees[0])
             return ()
         columns = tuple(self._column(tree) for tree in trees)
-        names = [column.name for column in columns]
-        for name in names:
-            if names.count(name) > 1:
-                raise LanguageError("columns with different names", f"{name} twice")
+        names: set[str] = set()
+        for column in columns:
+            if column.name in names:
+                raise LanguageError("columns with different names", f"{column.name[:60]} twice")
+            names.add(column.name)
         if not columns:
             raise LanguageError("* or columns after SELECT", "nothing", 1, 1)
         return columns
@@ -144,6 +166,7 @@ class _Select:
         self.converter.only(tree, "this", "expressions")
         (argument,) = tree.expressions
         if isinstance(argument, exp.Star):
+            self.converter.only(argument)
             if function is not AggregateFunction.COUNT:
                 self.converter.refuse(tree, f"an attribute in {function.value}(…)", "*")
             return Aggregate(function)

@@ -93,9 +93,8 @@ def _pattern_covers(
     """Position by position [SIENA §3.7], and no shorter a window."""
     if len(general.steps) != len(specific.steps):
         return False
-    if general.within is not None:
-        if specific.within is None or specific.within > general.within:
-            return False
+    if general.within is not None and (specific.within is None or specific.within > general.within):
+        return False
     pairs = zip(general.steps, specific.steps, strict=True)
     return all(_subscription_covers(g, s, params_g, params_s) for g, s in pairs)
 

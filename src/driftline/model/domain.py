@@ -116,6 +116,8 @@ class Domain:
                 self.empty = True
             elif order == 0 and self.values is None:
                 self.values = [self.low]
+        if self.kind is Kind.BOOLEAN and self.values is None:
+            self.values = [False, True]
         if self.values is not None:
             self.values = [
                 value
@@ -192,9 +194,9 @@ def pattern_implies(specific: LikePattern, general: LikePattern) -> bool:
 
 
 def successor(prefix: str) -> str | None:
-    """The least string above every string with this prefix, in code point order; None if none is.
+    r"""The least string above all with this prefix, in code point order; None if none is.
 
-    >>> successor("ab"), successor("a\\U0010ffff"), successor("")
+    >>> successor("ab"), successor("a\U0010ffff"), successor("")
     ('ac', 'b', None)
     """
     while prefix:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from driftline.model.truth import Outcome, Unknown
@@ -53,6 +53,17 @@ def _extreme(values: tuple[Value, ...], sign: int) -> Outcome:
         if order == sign:
             best = value
     return best
+
+
+def is_zone(name: str) -> bool:
+    """Is it the name of a time zone, such as `Europe/Berlin`, and the same on every machine?"""
+    if name == "localtime":
+        return False
+    try:
+        ZoneInfo(name).utcoffset(datetime(2000, 1, 1, tzinfo=UTC))
+    except (KeyError, ValueError, OSError):  # unknown, a path out of the database, a directory
+        return False
+    return True
 
 
 def _in_zone(time: datetime, zone: str) -> datetime | None:

@@ -26,9 +26,9 @@ class MalformedPattern(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LikePattern:
-    """A pattern, taken apart once.
+    r"""A pattern, taken apart once.
 
-    >>> LikePattern("db-%").matches("db-7"), LikePattern("50\\\\%").matches("50%")
+    >>> LikePattern("db-%").matches("db-7"), LikePattern("50\\%").matches("50%")
     (True, True)
     """
 

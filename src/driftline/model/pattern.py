@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from driftline.errors import NotSupported
 from driftline.model.event import Event
@@ -68,7 +69,8 @@ class SequenceMatcher:
     def take(self, scope: Scope) -> tuple[Event, ...] | None:
         """See the next event in match order; the whole sequence if this event completes it."""
         event = scope.event
-        assert event is not None and event.time is not None
+        assert event is not None
+        assert event.time is not None
         fits = [step.truth(scope) is True for step in self.pattern.steps]
         if not any(fits):
             return None
@@ -91,7 +93,7 @@ class SequenceMatcher:
     def _check(self) -> None:
         times = [_generated(event) for event in self.found]
         assert len(self.found) < len(self.pattern.steps)
-        assert all(earlier < later for earlier, later in zip(times, times[1:], strict=False))
+        assert all(earlier < later for earlier, later in pairwise(times))
 
 
 def _generated(event: Event) -> int:

@@ -14,7 +14,7 @@ from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.expression import NOT, TRUE, Expression
 from driftline.model.filter import Filter, filters_of
-from driftline.model.predicate import conjuncts
+from driftline.model.predicate import conjuncts, truth_of
 from driftline.model.scope import Scope
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
@@ -118,7 +118,8 @@ class Subscription:
             )
         if self.source is not None and (scope.event is None or scope.event.type != self.source):
             return False
-        return self.where.evaluate(scope)
+        truth = self.where.evaluate(scope)
+        return truth if type(truth) is bool else truth_of(truth)
 
     def matches(
         self,

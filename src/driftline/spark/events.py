@@ -8,7 +8,7 @@ in its place; nothing here raises because of what a row holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -32,34 +32,30 @@ _REFUSALS = (DriftlineError, ValueError, OverflowError, RecursionError)
 def events_of(batch: pa.RecordBatch, layout: Layout) -> list[Event | Problem]:
     """For each row its event, or why it is none."""
     if layout.is_text:
-        return [
-            _attempt(lambda text=text: _event_from_text(text, layout.default_type))
-            for text in _strings(batch.column(0), TEXT)
-        ]
+        texts = _strings(batch.column(0), TEXT)
+        return [_attempt(_event_from_text, layout, text) for text in texts]
     columns = [_cells(batch.column(place), name) for place, name in enumerate(layout.names)]
-    return [
-        _attempt(lambda row=row: _event_from_row(layout, row)) for row in zip(*columns, strict=True)
-    ]
+    return [_attempt(_event_from_row, layout, row) for row in zip(*columns, strict=True)]
 
 
-def _attempt(read: Callable[[], Event]) -> Event | Problem:
+def _attempt(read: Callable[[Layout, Any], Event], layout: Layout, row: object) -> Event | Problem:
     try:
-        return read()
+        return read(layout, row)
     except _REFUSALS as error:
         return str(error)
 
 
-def _event_from_text(text: _Cell, default_type: str | None) -> Event:
+def _event_from_text(layout: Layout, text: _Cell) -> Event:
     if isinstance(text, InvalidValue):
         raise text
     envelope = _json(text, "event")
-    if default_type is not None and envelope.get("type") is None:
-        envelope = {**envelope, "type": default_type}
+    if layout.default_type is not None and envelope.get("type") is None:
+        envelope = {**envelope, "type": layout.default_type}
     return event_from(envelope)
 
 
 def _event_from_row(layout: Layout, row: Sequence[_Cell]) -> Event:
-    present: dict[str, _Cell] = {}
+    present: dict[str, Any] = {}
     for name, cell in zip(layout.names, row, strict=True):
         if cell is None:
             continue
@@ -75,21 +71,21 @@ def _event_from_row(layout: Layout, row: Sequence[_Cell]) -> Event:
         raise InvalidValue(TYPE, "the event's type", "nothing")
     if data is not None:
         _add(present, _json(data, DATA))
-    return Event(event_type, present, time=time, id=id, source=source, entered=entered)  # type: ignore[arg-type]  # Event refuses others
+    return Event(event_type, present, time=time, id=id, source=source, entered=entered)
 
 
-def _add(attributes: dict[str, _Cell], data: Mapping[str, object]) -> None:
+def _add(attributes: dict[str, Any], data: Mapping[str, object]) -> None:
     for name, value in event_from({"type": DATA, "data": data}).attributes.items():
         if name in attributes:
             raise InvalidValue(f"attribute {name}", "it once", f"a column and {DATA}")
         attributes[name] = value
 
 
-def _json(text: _Cell, where: str) -> Mapping[str, object]:
+def _json(text: Any, where: str) -> Mapping[str, object]:
     if text is None:
         raise InvalidValue(where, "a JSON object", "nothing")
     try:
-        decoded = msgspec.json.decode(text)  # type: ignore[arg-type]  # a string column
+        decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidValue(where, "a JSON object", f"{show(text)}: {error}") from None
     if not isinstance(decoded, Mapping):

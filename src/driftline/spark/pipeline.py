@@ -7,18 +7,20 @@ once, without memory.
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from driftline.errors import FileRefused
-from driftline.spark.failure import failed
+from driftline.errors import DriftlineError, FileRefused, PipelineFailed
+from driftline.spark.failure import SPARK_ERRORS, reason
 from driftline.spark.manifest import Manifest, committed
 from driftline.spark.match import mark
 from driftline.spark.sinks import ManifestSink
@@ -74,6 +76,7 @@ def run_match(
     """Match what is in the directory and not done yet; with `once=False` go on as files arrive.
 
     Going on ends when `stop` says so or on Ctrl-C; the batch in hand is then left to the next run.
+    With `once` Ctrl-C is an interruption like any other, and what was committed stands.
     `progress` is called on the caller's thread, at the start and after each batch.
     """
     _check_apart(events_dir, out_dir, checkpoint_dir)
@@ -95,9 +98,11 @@ def run_match(
             progress(Progress(total=None if total is None else total - before, **_sums(done)))
 
     try:
-        _follow(writer.start(), done, tell, stop)
-    except PySparkException as error:
-        raise failed(f"matching {events_dir}", error) from error
+        interrupted = _follow(writer.start(), done, tell, stop)
+    except SPARK_ERRORS as error:
+        raise _failure(events_dir, sink.failure or error) from error
+    if interrupted and once:
+        raise KeyboardInterrupt
     return Summary(**_sums(done), seconds=time.monotonic() - started)
 
 
@@ -120,9 +125,9 @@ def match_batch(
     done: list[Manifest] = []
     started = time.monotonic()
     try:
-        ManifestSink(out_dir, lambda: _AT_ONCE, packed.fingerprint, done.append)(marked, 0)
-    except PySparkException as error:
-        raise failed(f"matching {events_dir}", error) from error
+        ManifestSink(out_dir, lambda: _AT_ONCE, packed.fingerprint, done.append).write(marked, 0)
+    except SPARK_ERRORS as error:
+        raise _failure(events_dir, error) from error
     return Summary(**_sums(done), seconds=time.monotonic() - started)
 
 
@@ -142,24 +147,48 @@ def _follow(
     done: list[Manifest],
     tell: Callable[[], None],
     stop: Callable[[], bool] | None,
-) -> None:
-    """Watch the query until it ends, or until we are told to end it."""
+) -> bool:
+    """Watch the query until it ends, or until we are told to end it; was it by Ctrl-C?"""
     told = -1
+    with _interruptions() as interruptions:
+        try:
+            while True:
+                if len(done) != told:
+                    told = len(done)
+                    tell()
+                if query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # parts of seconds work
+                    break
+                if interruptions or (stop is not None and stop()):
+                    break
+        finally:
+            query.stop()
+        if len(done) != told:
+            tell()
+        return bool(interruptions)
+
+
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Note Ctrl-C instead of raising it.
+
+    PySpark's own handler calls Java to cancel all jobs, from within whatever call to Java was
+    going on: the connection breaks, and the query could no longer be stopped in order.
+    """
+    noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noted  # Signals are the main thread's business.
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
     try:
-        while True:
-            if len(done) != told:
-                told = len(done)
-                tell()
-            if query.awaitTermination(_LOOK_S):
-                break
-            if stop is not None and stop():
-                break
-    except KeyboardInterrupt:
-        pass
+        yield noted
     finally:
-        query.stop()
-    if len(done) != told:
-        tell()
+        signal.signal(signal.SIGINT, before)
+
+
+def _failure(events_dir: str, error: BaseException) -> DriftlineError:
+    if isinstance(error, DriftlineError):
+        return error
+    return PipelineFailed(f"matching {events_dir}", reason(error))
 
 
 def _sums(done: list[Manifest]) -> dict[str, int]:
@@ -196,5 +225,6 @@ def _check_history(out_dir: str, checkpoint_dir: str) -> int:
     for file in Path(checkpoint_dir, "commits").glob("[0-9]*"):
         if int(file.name) not in written:
             problem = f"has done batch {file.name}, of which {out_dir} holds nothing"
-            raise FileRefused(checkpoint_dir, None, f"{problem}; give its output or a new directory")
+            remedy = "give its output or a new checkpoint"
+            raise FileRefused(checkpoint_dir, None, f"{problem}; {remedy}")
     return sum(manifest.events for manifest in manifests)

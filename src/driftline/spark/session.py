@@ -6,6 +6,7 @@ passes it in.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -58,6 +59,8 @@ def local_session(app_name: str, cores: str = "2", *, ui: bool = False) -> Spark
     # Otherwise workers start with the `python3` of the path, which need not have our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    # It prints whatever fails in a callback, pages of it; the caller is told by an exception.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.Builder().appName(app_name).master(f"local[{cores},{ATTEMPTS}]")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
@@ -99,3 +102,4 @@ def _pass_on(incoming: int, ours: int) -> None:
                     os.write(ours, line + b"\n")
         if rest:
             os.write(ours, rest)
+    os.close(ours)

@@ -15,8 +15,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from driftline.errors import FileRefused
+from driftline.errors import FileRefused, PipelineFailed
 from driftline.spark import manifest as manifests
+from driftline.spark.failure import reason
 from driftline.spark.manifest import DATA, REJECTED, Manifest
 from driftline.spark.match import rejected, told
 from driftline.spark.schemas import PROBLEM
@@ -41,8 +42,19 @@ class ManifestSink:
         self._query = query
         self._subscriptions = subscriptions
         self._on_commit = on_commit
+        self.failure: Exception | None = None
 
     def __call__(self, marked: DataFrame, batch: int) -> None:
+        """As `write`, for Spark to call; `failure` keeps what went wrong, as it was."""
+        try:
+            self.write(marked, batch)
+        except Exception as error:
+            self.failure = error
+            # Spark searches the text for a sign of interruption, with an expression that overflows
+            # Java's stack on pages of traceback; and an error is text anyway once it was in Java.
+            raise PipelineFailed(f"batch {batch}", reason(error)) from None
+
+    def write(self, marked: DataFrame, batch: int) -> None:
         """Write one batch, or pass over it if it counts already."""
         query = self._query()
         known = manifests.committed_batch(self.out_dir, batch)

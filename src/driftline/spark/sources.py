@@ -13,11 +13,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from driftline.errors import FileRefused
+from driftline.spark.failure import SPARK_ERRORS, reason
 from driftline.spark.schemas import TEXT
 
 PARQUET = "parquet"
@@ -41,8 +42,8 @@ def read_events(spark: SparkSession, path: str, format: str | None = None) -> Da
     try:
         # Files may lack columns that others have: a missing attribute, not a missing event.
         return reader.option("mergeSchema", True).parquet(path)
-    except AnalysisException as error:
-        raise FileRefused(path, None, first_line(error)) from error
+    except SPARK_ERRORS as error:
+        raise FileRefused(path, None, reason(error)) from error
 
 
 def stream_events(
@@ -73,12 +74,10 @@ def count_events(path: str, format: str | None = None) -> int | None:
     """How many rows are there? Known at once for local Parquet, whose files say; else None."""
     if not _is_local(path) or _format(path, format) != PARQUET:
         return None
-    return sum(pq.read_metadata(file).num_rows for file in _files(Path(path)))
-
-
-def first_line(error: Exception) -> str:
-    """The line of one of Spark's errors that says what happened."""
-    return str(error).strip().split("\n", 1)[0]
+    try:
+        return sum(int(pq.read_metadata(file).num_rows) for file in _files(Path(path)))
+    except (pa.ArrowException, OSError) as error:
+        raise FileRefused(path, None, str(error)) from error
 
 
 def _format(path: str, format: str | None) -> str:

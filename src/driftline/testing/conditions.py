@@ -254,7 +254,9 @@ def atoms(draw: DrawFn, depth: int = 1, variables: bool = True) -> Expression:
         return draw(literals(draw(_usually(kind))))
 
     shape = draw(st.sampled_from(("compare",) * 5 + ("between", "in", "like", "null", "truth")))
-    operand = draw(scalars(kind, depth)) if depth and draw(st.integers(0, 7)) == 7 else attribute
+    operand: Expression = attribute
+    if depth > 0 and draw(st.integers(0, 7)) == 7:
+        operand = draw(scalars(kind, depth, variables))
     if shape == "between":
         return Between(operand, bound(), bound())
     if shape == "in":

@@ -1,0 +1,241 @@
+"""Do CloudEvents come in and go out whole, and do their filters mean what the standard says?"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from driftline import Event, parse
+from driftline.errors import DriftlineError, InvalidValue, LanguageError
+from driftline.language.cloudevents import (
+    condition_from,
+    event_from,
+    event_to,
+    value_from,
+    value_to,
+)
+from driftline.model.subscription import Subscription
+from driftline.model.value import same
+from driftline.testing import strategies
+
+
+def without_entry(event: Event) -> Event:
+    """The entry stamp is the receiving system's own and does not travel."""
+    return Event(event.type, event.attributes, time=event.time, id=event.id, source=event.source)
+
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+odd_names = names | st.sampled_from(
+    ("a.b", ".", "@time", "@bytes", "data", "type", "ce_", "ce_data", "ce_subject", "ce_ce_type")
+)
+
+
+@given(strategies.events())
+def test_an_event_comes_back_from_its_envelope(event: Event) -> None:
+    assert event_from(event_to(event)) == without_entry(event)
+
+
+@given(st.dictionaries(odd_names, strategies.values(), max_size=4))
+@example({"@time": 5})
+@example({"@float": "NaN"})
+@example({"ce_specversion": "2"})
+def test_an_event_comes_back_through_json_text_whatever_its_names(attributes) -> None:
+    if {"ce_type", "ce_id", "ce_source", "ce_time"} & attributes.keys():
+        return  # the envelope's own names are refused by the event itself
+    event = Event("quote", attributes)
+    text = json.dumps(event_to(event), allow_nan=False)
+    assert event_from(json.loads(text)) == event
+
+
+@given(strategies.values())
+def test_a_value_comes_back_through_json_text(value) -> None:
+    assert same(value_from(json.loads(json.dumps(value_to(value), allow_nan=False)), "x"), value)
+
+
+def test_nested_data_is_flattened_with_dots() -> None:
+    event = event_from({"type": "q", "data": {"a": {"b": {"c": 1}, "d": None}, "e": 2}})
+    assert event == Event("q", {"a.b.c": 1, "e": 2})
+
+
+def test_extension_attributes_are_kept_under_a_prefix() -> None:
+    event = event_from({"type": "q", "subject": "s", "traceparent": "00", "data": {"x": 1}})
+    assert event == Event("q", {"ce_subject": "s", "ce_traceparent": "00", "x": 1})
+    assert event_to(event)["subject"] == "s"
+
+
+def test_binary_and_plain_data_become_the_attribute_data() -> None:
+    assert event_from({"type": "q", "data_base64": "AQI="}).attributes == {"data": b"\x01\x02"}
+    assert event_from({"type": "q", "data": "text"}).attributes == {"data": "text"}
+
+
+MALFORMED = [
+    None,
+    7,
+    "text",
+    [],
+    {},
+    {"type": ""},
+    {"type": 7},
+    {"type": None},
+    {"type": "q", "specversion": "0.3"},
+    {"type": "q", "specversion": 1.0},
+    {"type": "q", "id": 7},
+    {"type": "q", "id": ""},
+    {"type": "q", "source": []},
+    {"type": "q", "time": "yesterday"},
+    {"type": "q", "time": 5},
+    {"type": "q", "time": "2026-01-01T00:00:00"},
+    {"type": "q", "time": "0001-01-01T00:00:00+02:00"},
+    {"type": "q", "data": [1]},
+    {"type": "q", "data": {"x": [1]}},
+    {"type": "q", "data": {"x": 2**63}},
+    {"type": "q", "data": {"x": {"@time": 5}}},
+    {"type": "q", "data": {"x": {"@time": None}}},
+    {"type": "q", "data": {"x": {"@bytes": "é"}}},
+    {"type": "q", "data": {"x": {"@bytes": "A"}}},
+    {"type": "q", "data": {"x": {"@float": "nan"}}},
+    {"type": "q", "data": {"x": {"@float": [1]}}},
+    {"type": "q", "data": {"x": {"@what": 1}}},
+    {"type": "q", "data": {"x": {1: 2, 3: [4]}}},
+    {"type": "q", "data": {"x": {1: [2]}}},
+    {"type": "q", "data": {"": 1}},
+    {"type": "q", "data": {"\ud800": 1}},
+    {"type": "q", "data": {"x": "\ud800"}},
+    {"type": "q", "data": {"ce_type": "r"}},
+    {"type": "q", "data": {"a": {"b": 1}, "a.b": 2}},
+    {"type": "q", "data": {"ce_subject": 1}, "subject": 2},
+    {"type": "q", "data_base64": 7},
+    {"type": "q", "data_base64": "?"},
+    {"type": "q", "extension": [1]},
+    {"type": "q", "extension": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("envelope", MALFORMED, ids=lambda envelope: repr(envelope)[:60])
+def test_a_malformed_envelope_is_refused(envelope) -> None:
+    with pytest.raises(InvalidValue):
+        event_from(envelope)
+
+
+def test_data_nested_too_deep_is_refused() -> None:
+    data: dict[str, object] = {"x": 1}
+    for _ in range(10_000):
+        data = {"x": data}
+    with pytest.raises(InvalidValue, match="deep"):
+        event_from({"type": "q", "data": data})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.text(max_size=5)
+            | st.sampled_from(("type", "data", "time", "@time", "@bytes", "id")),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(json_values)
+def test_any_json_is_an_event_or_refused(value) -> None:
+    try:
+        event = event_from(value)
+    except DriftlineError:
+        return
+    assert event_from(event_to(event)) == event
+
+
+@given(json_values | st.lists(json_values))
+def test_any_json_is_a_list_of_filters_or_refused(value) -> None:
+    try:
+        condition = condition_from(value)
+    except DriftlineError:
+        return
+    wanted = Subscription(where=condition)
+    assert parse(str(wanted)) == wanted
+
+
+EVENT = Event("com.example.quote", {"ce_subject": "a%b", "x": 1}, id="7")
+FILTERS = [
+    ([], True),
+    ([{"exact": {"type": "com.example.quote"}}], True),
+    ([{"exact": {"type": "com.example.quote", "id": "8"}}], False),
+    ([{"prefix": {"type": "com."}}, {"suffix": {"type": "quote"}}], True),
+    ([{"prefix": {"subject": "a%"}}], True),
+    ([{"prefix": {"subject": "a_"}}], False),
+    ([{"exact": {"source": "x"}}], False),
+    ([{"not": {"exact": {"source": "x"}}}], True),
+    ([{"not": {"not": {"exact": {"source": "x"}}}}], False),
+    ([{"not": {"any": [{"exact": {"source": "x"}}, {"exact": {"id": "7"}}]}}], False),
+    ([{"not": {"all": [{"exact": {"source": "x"}}, {"exact": {"id": "7"}}]}}], True),
+    ([{"not": {"all": [{"prefix": {"id": "7"}}, {"suffix": {"id": "7"}}]}}], False),
+    ([{"any": [{"exact": {"source": "x"}}, {"exact": {"id": "7"}}]}], True),
+    ([{"all": [{"exact": {"id": "7"}}]}], True),
+    ([{"sql": "type LIKE 'com.%' AND id = '7'"}], True),
+    ([{"sql": "source = 'x'"}], False),
+    ([{"not": {"sql": "source = 'x'"}}], True),
+    ([{"not": {"sql": "NOT source = 'x'"}}], True),
+    ([{"sql": "source IS NULL"}], True),
+    ([{"sql": "CASE WHEN subject IS NULL THEN FALSE ELSE id IN ('7', '8') END"}], True),
+]
+
+
+@pytest.mark.parametrize(("filters", "answer"), FILTERS, ids=lambda value: repr(value)[:60])
+def test_filters_mean_what_the_standard_says(filters, answer: bool) -> None:
+    assert Subscription(where=condition_from(filters)).matches(EVENT) is answer
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        None,
+        {},
+        "sql",
+        [7],
+        [{}],
+        [{"exact": {}, "prefix": {}}],
+        [{"exact": {}}],
+        [{"exact": {"id": 7}}],
+        [{"exact": {"id": ""}}],
+        [{"exact": {"": "x"}}],
+        [{"exact": []}],
+        [{"all": []}],
+        [{"any": {}}],
+        [{"not": []}],
+        [{"not": [{"exact": {"id": "7"}}]}],
+        [{"sql": 7}],
+        [{"sql": ""}],
+        [{"sql": "id = '7' LIMIT 1"}],
+        [{"sql": "id = '7'; DROP TABLE x"}],
+        [{"sql": "moved(x, by => 1)"}],
+        [{"sql": "x = 1 THEN SELECT *"}],
+        [{"cesql": "id = '7'"}],
+        [{7: {}}],
+    ],
+    ids=repr,
+)
+def test_malformed_filters_are_refused(filters) -> None:
+    with pytest.raises(LanguageError):
+        condition_from(filters)
+
+
+def test_filters_nested_too_deep_are_refused() -> None:
+    one: dict[str, object] = {"exact": {"id": "7"}}
+    for _ in range(10_000):
+        one = {"not": one}
+    with pytest.raises(LanguageError, match="deep"):
+        condition_from([one])
+
+
+def test_what_json_cannot_say_is_tagged() -> None:
+    assert value_to(math.nan) == {"@float": "NaN"}
+    assert value_to(b"\x01") == {"@bytes": "AQ=="}
+    assert same(value_from({"@float": "-Infinity"}, "x"), -math.inf)
