@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.conformance.loader import Case, cases, runs
 
 from driftline.errors import ParameterError
 from driftline.model.explanation import explain
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.truth import Unknown
+from tests.conformance.loader import Case, cases, runs
 
 CASES = cases()
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

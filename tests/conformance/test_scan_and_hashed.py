@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.conformance.loader import Run, runs
 
 from driftline.matching.hashed import Hashed
 from driftline.matching.matcher import Matcher
 from driftline.matching.scan import Scan
+from tests.conformance.loader import Run, runs
 
 RUNS = runs()
 each_matcher = pytest.mark.parametrize("matcher", [Scan, Hashed])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conformance.loader import texts
 
 from driftline import LanguageError, advertisement, parse
 from driftline.errors import LimitExceeded
 from driftline.language.limits import LENGTH_MAX, TOKENS_MAX
+from tests.conformance.loader import texts
 
 ACCEPTED, ADVERTISED, REFUSED = texts("accepted"), texts("advertised"), texts("refusals")
 accepted = pytest.mark.parametrize("row", ACCEPTED, ids=lambda row: row["text"])

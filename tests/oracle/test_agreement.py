@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.oracle.generate import COLUMNS, EVENTS, FILTERS, pairs
-from tests.oracle.sqlite import Sqlite
 
 from driftline.language.records import Record, record_from, record_to
 from driftline.matching.hashed import Hashed
@@ -22,6 +20,8 @@ from driftline.matching.scan import Scan
 from driftline.model.event import Event
 from driftline.model.subscription import Subscription
 from driftline.model.truth import Unknown
+from tests.oracle.generate import COLUMNS, EVENTS, FILTERS, pairs
+from tests.oracle.sqlite import Sqlite
 
 SEED = int(os.environ.get("DRIFTLINE_SEED", "2001"))
 SHARE_MIN = 0.1

@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -239,15 +239,20 @@ def test_a_following_run_takes_what_arrives_until_it_is_stopped(place):
 
 
 def test_control_c_ends_a_run_in_order_and_the_next_goes_on(place, capfd):
-    """Whether it comes within a batch or between two; nothing is printed and nothing lost."""
+    """Whether it comes within the first batch or after it; nothing is printed and nothing lost."""
 
-    def interrupt(now: Progress) -> None:
-        if now.batches < 2:
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def interrupt_after(batches: int) -> Callable[[Progress], None]:
+        # From here, on the caller's thread, so that the signal cannot come after the run.
+        def interrupt(now: Progress) -> None:
+            if now.batches == batches:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return interrupt
 
     with pytest.raises(KeyboardInterrupt):
-        place.run(max_files_per_trigger=1, progress=interrupt)
-    place.run(once=False, max_files_per_trigger=1, progress=interrupt)
+        place.run(max_files_per_trigger=1, progress=interrupt_after(0))
+    going_on = place.run(once=False, max_files_per_trigger=1, progress=interrupt_after(1))
+    assert going_on.batches >= 1
     place.run()
     assert place.found() == place.wanted()
     assert capfd.readouterr().err == ""

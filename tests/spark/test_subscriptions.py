@@ -7,12 +7,13 @@ import pickle
 import pytest
 
 from driftline.errors import FileRefused, InvalidValue, NotSupported
+from driftline.files import read_subscriptions
 from driftline.language.records import Record
 from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.spark import subscriptions
-from driftline.spark.subscriptions import KEPT_MAX, load, matcher_for, pack
+from driftline.spark.subscriptions import KEPT_MAX, matcher_for, pack
 from driftline.workload.files import write_records
 from tests.spark.worlds import records
 
@@ -42,7 +43,7 @@ def test_a_bad_line_is_named(line, tmp_path):
     file = tmp_path / "subscriptions.jsonl"
     file.write_text(f'{{"text": "SELECT *"}}\n\n{line}\n')
     with pytest.raises(FileRefused, match=r"subscriptions\.jsonl, line 3: "):
-        load(file)
+        read_subscriptions(file)
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -58,7 +59,7 @@ def test_an_id_given_twice_is_refused_because_one_of_them_would_be_lost():
 def test_a_file_means_what_was_written(tmp_path):
     written = records("SELECT * FROM t WHERE x < :p", "SELECT * WHERE elapsed() > 3", p=2**53 + 1)
     write_records(written, str(tmp_path / "s.jsonl"))
-    assert list(load(tmp_path / "s.jsonl")) == written
+    assert list(read_subscriptions(tmp_path / "s.jsonl")) == written
     assert pack(tmp_path / "s.jsonl").count == 2
 
 

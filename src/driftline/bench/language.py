@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from driftline.bench.report import Report, at_most, best_cpu_seconds
 from driftline.errors import DriftlineError
@@ -80,10 +81,8 @@ def _import_seconds() -> float:
 
 def _hostile_seconds(text: str) -> float:
     def refused_or_read() -> None:
-        try:
+        with suppress(DriftlineError):
             parse(text)
-        except DriftlineError:
-            pass
 
     return best_cpu_seconds(refused_or_read, repeats=1)
 

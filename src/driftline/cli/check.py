@@ -89,7 +89,7 @@ def explain(
 ) -> None:
     """Say why an event does or does not match: each condition, and the values it saw.
 
-    driftline explain "SELECT * FROM quote WHERE price < :limit" --event e.json --params '{"limit": 9}'
+    driftline explain "SELECT * FROM quote WHERE price < :p" --event e.json --params '{"p": 9}'
     """
     statement = parse(text)
     if not isinstance(statement, Subscription) or statement.change is not None:

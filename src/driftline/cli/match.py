@@ -23,8 +23,8 @@ def match(
 ) -> None:
     """Match events with subscriptions, file to file.
 
-    One row per event that matched: its place in the file (from 1), its id and source, and the ids of
-    the subscriptions. A row that is no event is written with its problem, and does not stop the run.
+    One row per event that matched: its place in the file (from 1), its id and source, and the ids
+    of the subscriptions. A row that is no event is written with its problem; the run goes on.
     """
     environment = read_values(env, "--env")
     matcher = Hashed()

@@ -6,9 +6,7 @@ that the conversion does not use, is refused. So nothing of a text is ever silen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import datetime
 from typing import NoReturn
 
 from sqlglot import exp
@@ -34,6 +32,7 @@ from driftline.model.expression import (
 from driftline.model.functions import FUNCTIONS, is_zone
 from driftline.model.like import LikePattern, MalformedPattern
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
+from driftline.model.text import read_timestamp
 from driftline.model.value import INTEGER_MAX, admit
 
 _SIGNS: dict[type[exp.Expr], str] = {
@@ -45,7 +44,6 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})\Z")
 SPECIAL = ("env", "elapsed", "now", "coalesce")
 STATEFUL = ("moved", "crossed")
 # What a person would call an argument of a syntax node, where sqlglot's name says little.
@@ -238,12 +236,10 @@ class Converter:
         is_text = isinstance(value, exp.Literal) and value.is_string
         if not is_text or target.sql().upper() != "TIMESTAMP":
             self.refuse(node, "TIMESTAMP '…' as the only conversion", shown(node))
-        if not _TIME.match(value.this):
-            self.refuse(value, "a time such as TIMESTAMP '2026-01-31T09:30:00Z'", repr(value.this))
         try:
-            return Literal(admit(datetime.fromisoformat(value.this), "time"))
-        except (ValueError, OverflowError):
-            self.refuse(value, "a time that exists", repr(value.this))
+            return Literal(read_timestamp(value.this))
+        except ValueError as error:
+            self.refuse(value, str(error), repr(value.this))
 
     def bytes_(self, node: exp.HexString) -> Expression:
         try:

@@ -48,9 +48,11 @@ _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, 
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 # Words that are functions in SQL: here they would be read as attributes of those names.
 _CLOCKS = frozenset(parser.Parser.NO_PAREN_FUNCTIONS)
-# sqlglot forgives a comma before these.
+# sqlglot forgives a comma after the first, and before the second.
+_BEFORE_LISTS = _OPENS | {TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL}
 _AFTER_LISTS = _CLOSES | {
-    *(TokenType.FROM, TokenType.WHERE, TokenType.HAVING, TokenType.THEN, TokenType.COMMA)
+    *(TokenType.FROM, TokenType.WHERE, TokenType.HAVING, TokenType.THEN, TokenType.COMMA),
+    *(TokenType.JOIN, TokenType.INNER),
 }
 # What may stand between two tokens. sqlglot would skip more: comments without an end, Jinja's, and
 # hints where it expects none.
@@ -107,8 +109,6 @@ def _tokenize(text: str) -> list[Token]:
             raise LanguageError("one statement", "several", token.line, column_of(token, text))
     if not found:
         raise LanguageError("a SELECT", "an empty text", 1, 1)
-    if found[-1].token_type is TokenType.COMMA:
-        raise LanguageError("something after the comma", "the end", *_place(text, len(text)))
     return found
 
 
@@ -143,6 +143,8 @@ def _name_parameters(found: list[Token], text: str) -> list[Token]:
                 token.token_type = TokenType.VAR
         if token.token_type in _CLOCKS:
             raise LanguageError(f'now(), or "{token.text}" in quotes', token.text, *place)
+        if token.token_type is TokenType.COMMA and before.token_type in _BEFORE_LISTS:
+            raise LanguageError("something before the comma", before.text, *place)
         if before.token_type is TokenType.COMMA and token.token_type in _AFTER_LISTS:
             raise LanguageError("something after the comma", token.text, *place)
         if token.token_type is TokenType.FARROW and before.token_type in _QUOTED:
@@ -201,7 +203,10 @@ def _split_at_then(found: list[Token], text: str) -> list[list[Token]]:
 
 
 def _select(step: Sequence[Token], text: str) -> exp.Select:
-    first = step[0]
+    first, last = step[0], step[-1]
+    if last.token_type is TokenType.COMMA:
+        place = last.line, column_of(last, text)
+        raise LanguageError("something after the comma", "the end", *place)
     if first.token_type is not TokenType.SELECT:
         raise LanguageError("a SELECT", first.text or "nothing", first.line, column_of(first, text))
     try:

@@ -2,9 +2,9 @@
 
 Most subscriptions name the thing they are about (`symbol = 'IBM'`) and a bound (`price < 10`).
 Each filter of a subscription is kept in the bucket of its type and one equality, if it has any, and
-there under the range that it asks of one numeric attribute. An event looks up its own values, passes
-over the ranges it is outside of, and verifies what is left with the definition: so what the buckets
-find too much costs time, never an answer, and the answer is that of `scan`.
+there under the range that it asks of one numeric attribute. An event looks up its own values, skips
+the ranges it is outside of, and verifies what is left with the definition: so what the buckets find
+too much costs time, never an answer, and the answer is that of `scan`.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ def covers(
     >>> covers(moving, moving), covers(moving, moving, {"p": 1}, {"p": 2})
     (False, True)
     """
+    _check_parsed("covers", a, b)
     if isinstance(a, Advertisement) and isinstance(b, Advertisement):
         return advertisement_covers(a, b)
     if isinstance(a, Subscription) and isinstance(b, Subscription):
@@ -57,23 +58,26 @@ def covers(
         return _pattern_covers(a, b, params_a, params_b)
     if isinstance(a, View) and isinstance(b, View):
         return a == b and not a.variables().private
-    for one in (a, b):
-        if not isinstance(one, Subscription | View | Pattern | Advertisement):
-            raise InvalidValue("covers", "parsed texts (see parse)", show(one))
     return False
 
 
 def intersects(advertised: Advertisement, wanted: Statement, params: _Params = None) -> bool:
     """Could the publisher say something the subscriber wants to hear?"""
+    _check_parsed("intersects", advertised, wanted)
     if isinstance(wanted, Pattern):
         return any(intersects(advertised, step, params) for step in wanted.steps)
     if isinstance(wanted, View):
         tables = {wanted.source} | ({wanted.join.table} if wanted.join else set())
         return advertised.type is None or advertised.type in tables
-    if not isinstance(wanted, Subscription) or not isinstance(advertised, Advertisement):
-        raise InvalidValue("intersects", "an advertisement and a parsed text", show(wanted))
     filters = wanted.filters(admit_all(params, "parameter"))
     return any(advertisement_intersects(advertised, one) for one in filters)
+
+
+def _check_parsed(where: str, *given: object) -> None:
+    """A text would otherwise be taken for something that covers nothing."""
+    for one in given:
+        if not isinstance(one, Subscription | View | Pattern | Advertisement):
+            raise InvalidValue(where, "what parse or advertisement gives", show(one))
 
 
 def _subscription_covers(

@@ -2,7 +2,7 @@
 
 An event has a type, any number of typed attributes, and an envelope: publication time, source and
 id (the CloudEvents names), and the stamp it got where it entered the system. The envelope can be
-read in a filter as `ce_type`, `ce_id`, `ce_source` and `ce_time`.
+read in a filter as `ce_type`, `ce_id`, `ce_source`, `ce_time` and `ce_entered`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftline.model.value import (
     type_name,
 )
 
-ENVELOPE = ("ce_type", "ce_id", "ce_source", "ce_time")
+ENVELOPE = ("ce_type", "ce_id", "ce_source", "ce_time", "ce_entered")
 
 # The years 1 to 9999, which is what a time can say: microseconds since 1970.
 _EARLIEST_US = -62_135_596_800_000_000
@@ -77,9 +77,8 @@ class Event:
             return self.id
         if name == "ce_source":
             return self.source
-        if name == "ce_time" and self.time is not None:
-            return time_of(self.time)
-        return None
+        stamp = {"ce_time": self.time, "ce_entered": self.entered}.get(name)
+        return None if stamp is None else time_of(stamp)
 
     def stamped(self, now: int) -> Event:
         """This event as it enters the system at `now`; without a time of its own it gets that."""

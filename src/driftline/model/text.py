@@ -11,6 +11,10 @@ from datetime import UTC, datetime
 
 from driftline.model.value import Value
 
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})\Z"
+)
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # Words that the SQL parser would not read as a plain column or table name. A test tries every
@@ -57,6 +61,29 @@ def literal(value: Value | None) -> str:
     if isinstance(value, datetime):
         return f"TIMESTAMP '{timestamp(value)}'"
     return repr(value)
+
+
+def read_timestamp(text: str) -> datetime:
+    """The time a text spells in RFC 3339, with its zone and no digit that would be lost.
+
+    Otherwise a ValueError that says what was wanted.
+
+    >>> read_timestamp("2026-01-31T09:30:00+01:00").isoformat()
+    '2026-01-31T08:30:00+00:00'
+    >>> read_timestamp("2026-01-31T09:30:00")
+    Traceback (most recent call last):
+    ValueError: a time with a zone, such as 2026-01-31T09:30:00Z
+    """
+    if not _TIMESTAMP.match(text):
+        raise ValueError("a time with a zone, such as 2026-01-31T09:30:00Z")
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("a time that exists") from None
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time between the years 1 and 9999") from None
 
 
 def timestamp(value: datetime) -> str:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from driftline.spark.events import events_of
-from driftline.spark.schemas import PROBLEM, SUBSCRIPTIONS, Layout, layout_of, marked_schema
+from driftline.language.columns import Layout, events_of
+from driftline.spark.schemas import PROBLEM, SUBSCRIPTIONS, layout_of, marked_schema
 from driftline.spark.subscriptions import Packed, Subscriptions, matcher_for, pack
 
 Transform: TypeAlias = Callable[[DataFrame], DataFrame]

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from driftline.errors import FileRefused
+from driftline.language.columns import TEXT
 from driftline.spark.failure import SPARK_ERRORS, reason
-from driftline.spark.schemas import TEXT
 
 PARQUET = "parquet"
 JSON = "json"

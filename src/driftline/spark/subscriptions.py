@@ -26,10 +26,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-import msgspec
-
-from driftline.errors import DriftlineError, FileRefused, InvalidValue, NotSupported
-from driftline.language.records import Record, record_from
+from driftline.errors import InvalidValue, NotSupported
+from driftline.files import read_subscriptions
+from driftline.language.records import Record
 from driftline.matching.hashed import Hashed
 from driftline.matching.matcher import Matcher
 from driftline.model.subscription import Subscription
@@ -51,30 +50,10 @@ class Packed:
     count: int
 
 
-def load(path: str | PathLike[str]) -> tuple[Record, ...]:
-    """The subscriptions in a file of JSON lines, one `driftline.language.records` object each.
-
-    A line without an id is called by its number, as in `line 7`. Blank lines are passed over.
-    """
-    try:
-        lines = Path(path).read_bytes().split(b"\n")
-    except OSError as error:
-        raise FileRefused(str(path), None, error.strerror or str(error)) from error
-    records = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            records.append(record_from(msgspec.json.decode(line), f"line {number}"))
-        except (DriftlineError, ValueError, RecursionError) as error:
-            raise FileRefused(str(path), number, str(error)) from error
-    return tuple(records)
-
-
 def pack(subscriptions: Subscriptions, env: Mapping[str, object] | None = None) -> Packed:
     """Load and check the subscriptions; refuse what cannot be matched event by event."""
     if isinstance(subscriptions, str | PathLike):
-        records = load(subscriptions)
+        records = read_subscriptions(Path(subscriptions))
     else:
         records = tuple(subscriptions)
     seen: set[str] = set()
