@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.command_line import Ran
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Whole statements are large data by hypothesis's standards; the checks on them are quick.
 _SLOW_DATA = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -23,6 +31,21 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("DRIFTLINE_PROFILE", "default"))
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session users get; a test that takes it is marked `spark`.
+
+    Starting another costs ten seconds, so all tests share it: none may change its settings or
+    leave a query running.
+    """
+    # Imported here, so that a run without such tests does without Spark.
+    from driftline.spark.session import local_session
+
+    session = local_session("driftline tests")
+    yield session
+    session.stop()
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest, record_property) -> int:
     given = request.config.getoption("--hypothesis-seed")
@@ -30,3 +53,27 @@ def seed(request: pytest.FixtureRequest, record_property) -> int:
     record_property("seed", number)
     print(f"seed {number}: replay with --hypothesis-seed={number}")
     return number
+
+
+@pytest.fixture
+def driftline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    """Call it with the words of a command line."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    # Imported here, so that a run without such tests does without typer.
+    from driftline.cli.main import main
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["driftline", *map(str, words)])
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        return Ran(int(str(code or 0)), printed.out, printed.err)
+
+    return run

@@ -6,6 +6,7 @@ Set DRIFTLINE_SEED to another number for other subscriptions and events.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from driftline import Engine, ManualClock
+from driftline.language.cloudevents import event_to
 from driftline.language.records import Record, record_from, record_to
 from driftline.matching.hashed import Hashed
 from driftline.matching.matcher import Matcher
@@ -119,3 +122,26 @@ def test_every_random_subscription_survives_a_file(population: Population) -> No
 
 def test_one_seed_gives_the_same_subscriptions_and_events_again() -> None:
     assert pairs(SEED, 20, 20) == pairs(SEED, 20, 20)
+
+
+def test_the_engine_tells_what_sqlite_finds_true(population: Population) -> None:
+    engine = Engine(clock=ManualClock())
+    handles = {
+        one.id: engine.subscribe(one.standing.statement, one.standing.params)
+        for one in population.records
+    }
+    for n, event in enumerate(population.events):
+        engine.publish(event)
+        assert [id for id, handle in handles.items() if handle.pending()] == population.told(n)
+
+
+@pytest.mark.spark
+def test_spark_finds_what_sqlite_finds_true(population: Population, spark) -> None:
+    from driftline.spark.match import mark
+    from driftline.spark.subscriptions import pack
+
+    texts = [json.dumps(event_to(event)) for event in population.events]
+    rows = spark.createDataFrame([(text,) for text in texts], "value string")
+    found = rows.transform(mark(pack(population.records))).collect()
+    told = {row.value: row.subscriptions or [] for row in found}
+    assert [told[text] for text in texts] == [population.told(n) for n in range(len(texts))]

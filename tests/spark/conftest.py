@@ -1,4 +1,4 @@
-"""One Spark for all of these tests, and a bound on each."""
+"""A bound on each of these tests, which share one Spark."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
-
-from driftline.spark.session import local_session
 
 # A hung query must fail its own test and not the whole run. The first test of a run also pays for
 # starting Java and the first workers, some twenty seconds on a busy machine.
 BOUND_S = 180
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    # The session users get. Starting another costs ten seconds, so all tests share it: none may
-    # change its settings or leave a query running.
-    session = local_session("driftline tests")
-    yield session
-    session.stop()
 
 
 @pytest.fixture(autouse=True)
