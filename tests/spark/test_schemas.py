@@ -49,6 +49,22 @@ def test_columns_that_make_no_event_are_refused(schema, problem):
         layout_of(_schema(schema))
 
 
+def test_every_attribute_type_has_a_column_type():
+    kinds = {
+        "s": T.StringType(),
+        "i": T.LongType(),
+        "small": T.ByteType(),
+        "f": T.DoubleType(),
+        "b": T.BooleanType(),
+        "t": T.TimestampType(),
+        "y": T.BinaryType(),
+        "ce_time": T.TimestampType(),
+        "ce_data": T.StringType(),
+    }
+    schema = T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+    assert layout_of(schema, "t").names == tuple(kinds)
+
+
 def test_the_form_is_read_from_the_columns():
     assert layout_of(_schema("value string")).is_text
     assert not layout_of(_schema("value string, ce_type string")).is_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -55,15 +56,20 @@ def demo(
         ("subscription", "times", "text"),
         [(id, times, texts[id]) for id, times in busiest],
     )
-    stderr.print(
-        f"\nWhere to look next:\n"
-        f"  {matches}/data                 one Parquet row per event, with the ids it was told to\n"
-        f"  {out}/subscriptions.jsonl      what was asked for\n"
-        f'  driftline check "{texts[busiest[0][0]] if busiest else "SELECT *"}"\n'
-        f"  docs/reference/language.md     the language\n"
-        f"  examples/                      the engine in a few lines of Python",
-        markup=False,
-    )
+    stderr.print("\nWhere to look next:", markup=False)
+    for place, what in (
+        (f"{matches}/data", "one Parquet row per event, with the ids it was told to"),
+        (f"{out}/subscriptions.jsonl", "what was asked for"),
+        ("docs/reference/language.md", "the language; examples/ has the engine in a few lines"),
+        (f"{_command()} check TEXT", "what a subscription means, and what it depends on"),
+    ):
+        stderr.print(f"  {place:<32} {what}", markup=False)
+
+
+def _command() -> str:
+    """How this command was called, so that what we suggest can be typed as it stands."""
+    called = Path(sys.argv[0])
+    return str(called.relative_to(Path.cwd())) if called.is_relative_to(Path.cwd()) else called.name
 
 
 def _clear(out: Path) -> None:

@@ -13,6 +13,8 @@ from rich.progress import TaskID
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, progress, read_values, stderr
+from driftline.errors import FileRefused
+from driftline.files import read_subscriptions
 from driftline.language.records import Record
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def pipeline() -> None:
 
 @app.command("run")
 def run(
-    subscriptions: Annotated[Path, typer.Option(help="JSON lines: id, text, params, party.")],
+    subscriptions: Annotated[Path, typer.Option(help="JSON lines or Parquet: id, text, params.")],
     events: Annotated[Path, typer.Option(help="Directory of Parquet or CloudEvents JSON lines.")],
     out: Annotated[Path, typer.Option(help="Directory for matches, rejected rows and manifests.")],
     checkpoint: Annotated[
@@ -50,8 +52,12 @@ def run(
     Each batch is written once, whatever fails: rows count when their batch's manifest is there.
     """
     environment = read_values(env, "--env")
+    # What can be refused at once is refused before Spark takes its ten seconds to start.
+    records = list(read_subscriptions(subscriptions))
+    if not events.exists():
+        raise FileRefused(str(events), None, "no such file or directory")
     summary = run_with_bar(
-        subscriptions,
+        records,
         events,
         out,
         checkpoint or out / "checkpoint",
@@ -69,7 +75,7 @@ def run(
 
 
 def run_with_bar(
-    subscriptions: Path | list[Record],
+    subscriptions: list[Record],
     events: Path,
     out: Path,
     checkpoint: Path,
@@ -93,7 +99,7 @@ def run_with_bar(
             return run_match(
                 spark,
                 str(events),
-                subscriptions if isinstance(subscriptions, list) else str(subscriptions),
+                subscriptions,
                 str(out),
                 str(checkpoint),
                 once=once,

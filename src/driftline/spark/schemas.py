@@ -46,7 +46,7 @@ def layout_of(schema: T.StructType, default_type: str | None = None) -> Layout:
 
 def _arrow(field: T.StructField) -> pa.Field:
     try:
-        return pa.field(field.name, to_arrow_type(field.dataType))
+        return pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"))
     except PySparkException:
         came = field.dataType.simpleString()
         raise InvalidValue(f"column {field.name}", WANTED, came) from None
