@@ -68,7 +68,7 @@ def demo(
 
 def _command() -> str:
     """How this command was called, so that what we suggest can be typed as it stands."""
-    called = Path(sys.argv[0])
+    called = Path(sys.argv[0]).absolute()
     return str(called.relative_to(Path.cwd())) if called.is_relative_to(Path.cwd()) else called.name
 
 
