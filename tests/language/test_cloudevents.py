@@ -234,3 +234,15 @@ def test_what_json_cannot_say_is_tagged() -> None:
     assert value_to(math.nan) == {"@float": "NaN"}
     assert value_to(b"\x01") == {"@bytes": "AQ=="}
     assert same(value_from({"@float": "-Infinity"}, "x"), -math.inf)
+
+
+def test_below_not_a_value_that_is_no_boolean_is_an_error_and_so_false() -> None:
+    condition = condition_from([{"not": {"sql": "type"}}])
+    assert Subscription(where=condition).matches(Event("quote"))
+    assert parse(str(Subscription(where=condition))) == Subscription(where=condition)
+
+
+def test_a_publication_time_is_kept_to_the_microsecond_and_an_attribute_must_fit() -> None:
+    assert event_from({"type": "q", "time": "1970-01-01T00:00:00.0000019Z"}).time == 1
+    with pytest.raises(InvalidValue, match="a time with a zone"):
+        event_from({"type": "q", "data": {"x": {"@time": "1970-01-01T00:00:00.0000019Z"}}})

@@ -60,3 +60,11 @@ def test_too_many_wildcards_are_refused_and_as_many_as_allowed_are_not() -> None
     LikePattern("%_" * (WILDCARDS_MAX // 2))
     with pytest.raises(MalformedPattern, match="64 wildcards"):
         LikePattern("_" * (WILDCARDS_MAX + 1))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["%" + "a" * 1000 + "b", "%" + "a" * 500 + "_" + "a" * 500 + "b%", "%a" * 63 + "%"]
+)
+def test_no_pattern_is_a_bomb(pattern: str) -> None:
+    """A walk that tries again from each place would take minutes here."""
+    assert LikePattern(pattern).matches("a" * 200_000) is pattern.endswith("a%")

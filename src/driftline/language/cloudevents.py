@@ -26,7 +26,16 @@ from driftline.language.sql import parse_condition
 from driftline.model.event import Event
 from driftline.model.expression import FALSE, TRUE, Attribute, Coalesce, Expression, Literal
 from driftline.model.like import LikePattern
-from driftline.model.predicate import And, Comparison, Like, Not, Or
+from driftline.model.predicate import (
+    And,
+    Between,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+)
 from driftline.model.text import read_timestamp, timestamp
 from driftline.model.value import Value, admit, microseconds_of, show, time_of
 
@@ -36,6 +45,8 @@ _CONTEXT = (*_ENVELOPE, "data", "data_base64")
 # The clocks of many publishers count nanoseconds; when it happened is kept to the microsecond.
 _EXCESS_DIGITS = re.compile(r"(\.[0-9]{6})[0-9]+")
 _DEPTH_MAX = 32
+_CONDITIONS = (Comparison, Between, In, Like, IsNull, Not, And, Or)
+"""The nodes whose value is a truth, never a number or a string."""
 
 
 def event_from(envelope: object) -> Event:
@@ -227,7 +238,12 @@ def _of_envelope(node: Expression) -> Expression:
 
 
 def _or_false(condition: Expression, negated: bool) -> Expression:
-    return Coalesce((condition, FALSE)) if negated else condition
+    if not negated:
+        return condition
+    if not isinstance(condition, _CONDITIONS):
+        # A value that is no boolean is an error too; beside TRUE it is unknown, as it should be.
+        condition = And((condition, TRUE))
+    return Coalesce((condition, FALSE))
 
 
 def _all(parts: list[Expression]) -> Expression:

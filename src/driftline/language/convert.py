@@ -66,6 +66,7 @@ class Converter:
         self.text = text
         # Each name a column may be qualified with, and the table it stands for.
         self.tables = tables or {}
+        self.used: set[str] = set()
         self.depth = 0
 
     def refuse(self, node: exp.Expr, wanted: str, came: str) -> NoReturn:
@@ -141,6 +142,7 @@ class Converter:
         if table.name not in self.tables:
             known = " or ".join(sorted(self.tables)) or f'the attribute alone, or "{node.sql()}"'
             self.refuse(node, f"a column of {known}" if self.tables else known, shown(node))
+        self.used.add(table.name)
         joined = len(set(self.tables.values())) > 1
         return Attribute(node.name, self.tables[table.name] if joined else None)
 

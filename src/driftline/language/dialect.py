@@ -43,8 +43,11 @@ class DriftlineDialect(Dialect):
 
 _DIALECT = DriftlineDialect()
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
-_OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
-_CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_OPENS = frozenset({TokenType.L_PAREN, TokenType.CASE})
+_CLOSES = frozenset({TokenType.R_PAREN, TokenType.END})
+_NOT_OURS = frozenset(
+    {TokenType.L_BRACKET, TokenType.R_BRACKET, TokenType.L_BRACE, TokenType.R_BRACE}
+)
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 # Words that are functions in SQL: here they would be read as attributes of those names.
 _CLOCKS = frozenset(parser.Parser.NO_PAREN_FUNCTIONS)
@@ -141,6 +144,8 @@ def _name_parameters(found: list[Token], text: str) -> list[Token]:
                 raise LanguageError("a parameter such as :limit", f":{token.text[:40]!r}", *place)
             if token.text.isidentifier():
                 token.token_type = TokenType.VAR
+        if token.token_type in _NOT_OURS:
+            raise LanguageError("no brackets but ( )", token.text, *place)
         if token.token_type in _CLOCKS:
             raise LanguageError(f'now(), or "{token.text}" in quotes', token.text, *place)
         if token.token_type is TokenType.COMMA and before.token_type in _BEFORE_LISTS:

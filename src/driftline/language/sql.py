@@ -87,6 +87,7 @@ class _Select:
         having = self._having(columns)
         distinct = self.select.args.get("distinct") is not None
         join = self._join()
+        self._check_aliases()
         aggregates = [isinstance(column.expression, Aggregate) for column in columns]
         if not (distinct or join or any(aggregates)):
             if having is not None:
@@ -122,6 +123,13 @@ class _Select:
             converter.only(alias, "this")
             names[self._alias(converter, alias.this)] = table.name
         return table.name, names
+
+    def _check_aliases(self) -> None:
+        """Refuse an alias that nothing uses: `FROM t FINAL` means something else elsewhere."""
+        for name, table in self.converter.tables.items():
+            if name != table and name not in self.converter.used:
+                wanted = f"a column that uses the alias {name}, or no alias"
+                self.converter.refuse(self.select.args["from_"], wanted, f"{table} {name}")
 
     def _columns(self) -> tuple[Column, ...]:
         trees = self.select.expressions

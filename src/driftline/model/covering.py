@@ -20,6 +20,7 @@ from driftline.model.advertisement import (
 )
 from driftline.model.constraint import Constraint, Operator
 from driftline.model.domain import Domain
+from driftline.model.expression import Literal
 from driftline.model.filter import Filter
 from driftline.model.pattern import Pattern
 from driftline.model.subscription import Subscription
@@ -30,8 +31,10 @@ from driftline.model.view import View
 Statement: TypeAlias = Subscription | View | Pattern
 _Params: TypeAlias = Mapping[str, object] | None
 
-# `x != v` is `x < v OR x > v` [PARAM §3.1]; a filter is split so at most this many times.
+# `x != v` is `x < v OR x > v` [PARAM §3.1], and IN is equality with one of its values. A filter is
+# split so at most this many times, and not for an IN with more values than this.
 _SPLITS_MAX = 4
+_VALUES_MAX = 16
 
 
 def covers(
@@ -107,8 +110,8 @@ def filters_cover(generals: Sequence[Filter], specific: Filter, splits: int = _S
     """Is what the one filter takes also taken by one of the others?"""
     if any(filter_covers(general, specific) for general in generals):
         return True
-    halves = _split_inequality(specific) if splits else None
-    return halves is not None and all(filters_cover(generals, half, splits - 1) for half in halves)
+    pieces = _split(specific) if splits else None
+    return pieces is not None and all(filters_cover(generals, one, splits - 1) for one in pieces)
 
 
 def filter_covers(general: Filter, specific: Filter) -> bool:
@@ -130,20 +133,25 @@ def filter_covers(general: Filter, specific: Filter) -> bool:
     )
 
 
-def _split_inequality(whole: Filter) -> tuple[Filter, Filter] | None:
-    """The filter's first `x != v` as `x < v` and as `x > v`."""
+def _split(whole: Filter) -> tuple[Filter, ...] | None:
+    """The filter in pieces at its first `x != v` or IN; None where it has neither."""
     for at, constraint in enumerate(whole.constraints):
-        if constraint.operator is Operator.NE and constraint.constant:
-            below, above = (
-                replace(
-                    whole,
-                    constraints=(
-                        *whole.constraints[:at],
-                        Constraint(constraint.attribute, operator, constraint.operand),
-                        *whole.constraints[at + 1 :],
-                    ),
-                )
-                for operator in (Operator.LT, Operator.GT)
-            )
-            return below, above
+        pieces = _pieces(constraint)
+        if pieces is not None:
+            before, after = whole.constraints[:at], whole.constraints[at + 1 :]
+            return tuple(replace(whole, constraints=(*before, one, *after)) for one in pieces)
+    return None
+
+
+def _pieces(constraint: Constraint) -> tuple[Constraint, ...] | None:
+    if not constraint.constant:
+        return None
+    if constraint.operator is Operator.NE:
+        signs = (Operator.LT, Operator.GT)
+        return tuple(replace(constraint, operator=operator) for operator in signs)
+    if constraint.operator is Operator.IN and len(constraint.values) <= _VALUES_MAX:
+        return tuple(
+            Constraint(constraint.attribute, Operator.EQ, Literal(value))
+            for value in constraint.values
+        )
     return None

@@ -1,13 +1,14 @@
 """Does a string match a LIKE pattern, and what does a pattern say about the strings it takes?
 
 `%` stands for any run of characters, `_` for exactly one, a backslash takes the next character
-as it is. Matching walks the text with one place to return to, so it costs at most
-O(len(text) · len(pattern)) whatever the pattern: no pattern is a bomb.
+as it is. The segments between the `%` are looked for from left to right, and the first place found
+is kept, so nothing is ever tried again: no pattern is a bomb.
 """
 
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass, field
 
 WILDCARDS_MAX = 64
@@ -25,6 +26,32 @@ class MalformedPattern(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class _Segment:
+    """A run of characters and `_`: a fixed length, found by Python's own searches.
+
+    `str.find` is linear. The expression for a segment with `_` has no repetition in it, so its
+    search costs at most length times text, in C.
+    """
+
+    length: int
+    plain: str | None
+    expression: re.Pattern[str] | None
+
+    def stands_at(self, value: str, at: int) -> bool:
+        """Does it match the characters from here on?"""
+        if self.expression is not None:
+            return self.expression.match(value, at) is not None
+        return value.startswith(self.plain or "", at)
+
+    def find(self, value: str, at: int, end: int) -> int:
+        """The first place within these bounds where it stands, -1 if there is none."""
+        if self.expression is not None:
+            found = self.expression.search(value, at, end)
+            return -1 if found is None else found.start()
+        return value.find(self.plain or "", at, end)
+
+
+@dataclass(frozen=True, slots=True)
 class LikePattern:
     r"""A pattern, taken apart once.
 
@@ -34,28 +61,28 @@ class LikePattern:
 
     text: str
     parts: tuple[str | Wildcard, ...] = field(init=False, compare=False, repr=False)
+    segments: tuple[_Segment, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _take_apart(self.text))
+        parts = _take_apart(self.text)
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "segments", _segments(parts))
 
     def matches(self, value: str) -> bool:
         """Does the whole of `value` match?"""
-        parts = self.parts
-        at, part, run, resume = 0, 0, -1, 0
-        while at < len(value):
-            want = parts[part] if part < len(parts) else None
-            if want is Wildcard.ANY_RUN:
-                run, resume = part, at
-                part += 1
-            elif want is Wildcard.ANY_ONE or want == value[at]:
-                at += 1
-                part += 1
-            elif run >= 0:  # let the last run take one character more, and try again from there
-                resume += 1
-                at, part = resume, run + 1
-            else:
+        first, last = self.segments[0], self.segments[-1]
+        if len(self.segments) == 1:
+            return len(value) == first.length and first.stands_at(value, 0)
+        at, end = first.length, len(value) - last.length
+        if at > end or not first.stands_at(value, 0) or not last.stands_at(value, end):
+            return False
+        # The first place will do for each: what it leaves to the others is the most there is.
+        for segment in self.segments[1:-1]:
+            at = segment.find(value, at, end)
+            if at < 0:
                 return False
-        return all(rest is Wildcard.ANY_RUN for rest in parts[part:])
+            at += segment.length
+        return True
 
     @property
     def literal(self) -> str | None:
@@ -106,6 +133,24 @@ class LikePattern:
             and self.parts[-1] is run
             and not any(isinstance(part, Wildcard) for part in inner)
         )
+
+
+def _segments(parts: tuple[str | Wildcard, ...]) -> tuple[_Segment, ...]:
+    """The pattern cut at its `%`: one segment more than there are of them."""
+    cut: list[list[str | Wildcard]] = [[]]
+    for part in parts:
+        if part is Wildcard.ANY_RUN:
+            cut.append([])
+        else:
+            cut[-1].append(part)
+    return tuple(_segment(run) for run in cut)
+
+
+def _segment(run: list[str | Wildcard]) -> _Segment:
+    if Wildcard.ANY_ONE in run:
+        text = "".join("." if isinstance(part, Wildcard) else re.escape(part) for part in run)
+        return _Segment(len(run), None, re.compile(text, re.DOTALL))
+    return _Segment(len(run), "".join(map(str, run)), None)
 
 
 def _leading(parts: tuple[str | Wildcard, ...]) -> str:

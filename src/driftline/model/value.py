@@ -140,6 +140,8 @@ def _admit_time(value: datetime, where: str) -> datetime:
         raise InvalidValue(where, "a time between the years 1 and 9999", show(value)) from None
     except ValueError:  # pandas.NaT is a datetime of which nothing can be asked
         raise InvalidValue(where, "a time", repr(value)) from None
+    if getattr(value, "nanosecond", 0):
+        raise InvalidValue(where, "whole microseconds", show(value))
     # A plain datetime, whatever subclass came (pandas.Timestamp is one).
     return datetime.combine(moved.date(), moved.time(), tzinfo=UTC)
 
