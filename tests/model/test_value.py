@@ -94,6 +94,7 @@ REFUSED = [
     (Name("\ud800"), "lone surrogate"),
     (datetime(2026, 1, 1), "without one"),
     (pandas.Timestamp("2026-01-01"), "without one"),
+    (pandas.Timestamp("2026-01-01T00:00:00.000000001Z"), "whole microseconds"),
     (pandas.NaT, "NaT"),
     (pandas.NA, "NAType"),
     (datetime(1, 1, 1, tzinfo=BERLIN), "years 1 and 9999"),
