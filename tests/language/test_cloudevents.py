@@ -106,7 +106,7 @@ MALFORMED = [
     {"type": "q", "data_base64": 7},
     {"type": "q", "data_base64": "?"},
     {"type": "q", "extension": [1]},
-    {"type": "q", "extension": {"a": 1}},
+    {"type": "q", "data": {}, "extension": {"a": 1}},
 ]
 
 
@@ -246,3 +246,26 @@ def test_a_publication_time_is_kept_to_the_microsecond_and_an_attribute_must_fit
     assert event_from({"type": "q", "time": "1970-01-01T00:00:00.0000019Z"}).time == 1
     with pytest.raises(InvalidValue, match="a time with a zone"):
         event_from({"type": "q", "data": {"x": {"@time": "1970-01-01T00:00:00.0000019Z"}}})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"type": "quote", "firm": "IBM", "price": 9.5, "time": "1970-01-01T00:00:01Z"},
+        {
+            "type": "quote",
+            "attributes": {"firm": "IBM", "price": 9.5},
+            "time": "1970-01-01T00:00:01Z",
+        },
+        {"type": "quote", "data": {"firm": "IBM", "price": 9.5}, "time": "1970-01-01T00:00:01Z"},
+    ],
+)
+def test_an_event_may_be_written_by_hand(written) -> None:
+    assert event_from(written) == Event("quote", {"firm": "IBM", "price": 9.5}, time=1_000_000)
+
+
+def test_beside_data_or_specversion_other_names_are_extensions() -> None:
+    assert event_from({"type": "q", "data": {}, "hue": 3}) == Event("q", {"ce_hue": 3})
+    assert event_from({"specversion": "1.0", "type": "q", "hue": 3}) == Event("q", {"ce_hue": 3})
+    by_hand = event_from({"type": "q", "attributes": {"a": 1}, "b": 2})
+    assert by_hand == Event("q", {"attributes.a": 1, "b": 2})

@@ -6,6 +6,9 @@ inside it is flattened with dots, an array is refused. Other extension attribute
 become attributes `ce_<name>`, so nothing is lost and nothing collides. JSON has no time, bytes or
 NaN: they are written `{"@time": …}`, `{"@bytes": …}` and `{"@float": …}`.
 
+An object with neither `specversion` nor `data` is no CloudEvent but an event as people write it by
+hand: the attributes stand beside `type`, or all under `attributes`.
+
 Filters are those of the CloudEvents Subscriptions API: `exact`, `prefix`, `suffix`, `all`, `any`,
 `not` and `sql`. They speak of the envelope, and there an evaluation error is false, also below
 `not`; in Kleene's logic that is `coalesce(condition, FALSE)`.
@@ -50,13 +53,17 @@ _CONDITIONS = (Comparison, Between, In, Like, IsNull, Not, And, Or)
 
 
 def event_from(envelope: object) -> Event:
-    """The event in a CloudEvents JSON object; `specversion`, `id` and `source` may be left out.
+    """The event in a JSON object: a CloudEvent, or an event written by hand.
 
-    >>> event_from({"type": "quote", "id": "7", "data": {"firm": "IBM", "price": 9.5}})
-    Event('quote', {'firm': 'IBM', 'price': 9.5}, id='7')
+    >>> event_from({"specversion": "1.0", "type": "quote", "id": "7", "data": {"price": 9.5}})
+    Event('quote', {'price': 9.5}, id='7')
+    >>> event_from({"type": "quote", "firm": "IBM", "price": 9.5})
+    Event('quote', {'firm': 'IBM', 'price': 9.5})
     """
     if not isinstance(envelope, Mapping):
         raise InvalidValue("event", "a JSON object", show(envelope))
+    if not envelope.keys() & {"specversion", "data", "data_base64"}:
+        envelope = _with_data(envelope)
     version = envelope.get("specversion", SPEC_VERSION)
     if version != SPEC_VERSION:
         raise InvalidValue("specversion", repr(SPEC_VERSION), show(version))
@@ -78,6 +85,15 @@ def event_from(envelope: object) -> Event:
         source=envelope.get("source"),
         entered=_time(envelope.get("entered"), "entered"),
     )
+
+
+def _with_data(written: Mapping[str, object]) -> Mapping[str, object]:
+    """An event written by hand, as a CloudEvent has it."""
+    envelope = {name: value for name, value in written.items() if name in _ENVELOPE}
+    rest = {name: value for name, value in written.items() if name not in _ENVELOPE}
+    inner = rest.get("attributes")
+    alone = len(rest) == 1 and isinstance(inner, Mapping)
+    return {**envelope, "data": inner if alone else rest}
 
 
 def event_to(event: Event) -> dict[str, Any]:
