@@ -84,6 +84,12 @@ def test_every_form_in_and_out_gives_the_same(driftline, files, subscriptions, e
     assert written(files / out) == EXPECTED
 
 
+@pytest.mark.parametrize("matcher", ["hashed", "poset", "scan"])
+def test_every_matcher_gives_the_same(driftline, files, matcher):
+    assert driftline(*words(files), "--matcher", matcher).code == 0
+    assert written(files / "out.jsonl") == EXPECTED
+
+
 def test_a_row_that_is_no_event_is_carried_on_with_its_problem(driftline, files):
     good = (files / "events.jsonl").read_text().splitlines()
     bad = [

@@ -11,6 +11,7 @@ import pytest
 
 import driftline as dl
 from driftline.errors import ParameterError, TableError
+from driftline.matching.poset import Poset
 from driftline.matching.scan import Scan
 from driftline.model.scope import Scope
 
@@ -194,6 +195,7 @@ def test_the_engine_tells_what_the_naive_engine_tells():
     assert sum(run_program(seed, None) for seed in range(PROGRAMS)) > 20 * PROGRAMS
 
 
-def test_so_does_the_engine_on_the_reference_matcher():
+@pytest.mark.parametrize("matcher", [Scan, Poset])
+def test_so_does_the_engine_on_other_matchers(matcher):
     for seed in range(PROGRAMS, PROGRAMS + 20):
-        run_program(seed, Scan())
+        run_program(seed, matcher())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +13,31 @@ from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, progress, read_values, stderr
 from driftline.files import MatchWriter, count_events, match_row, read_events, read_subscriptions
 from driftline.matching.hashed import Hashed
+from driftline.matching.matcher import Matcher
+from driftline.matching.poset import Poset
+from driftline.matching.scan import Scan
+
+
+class Matchers(StrEnum):
+    """The matchers by name."""
+
+    HASHED = "hashed"
+    POSET = "poset"
+    SCAN = "scan"
+
+
+_MATCHERS: dict[Matchers, Callable[[], Matcher]] = {
+    Matchers.HASHED: Hashed,
+    Matchers.POSET: Poset,
+    Matchers.SCAN: Scan,
+}
 
 
 def match(
     subscriptions: Annotated[Path, typer.Option(help="JSON lines or Parquet: id, text, params.")],
     events: Annotated[Path, typer.Option(help="CloudEvents JSON lines, or Parquet columns.")],
     out: Annotated[Path, typer.Option(help="Where to write: .jsonl or .parquet.")],
+    by: Annotated[Matchers, typer.Option("--matcher", help="How to find them.")] = Matchers.HASHED,
     env: Annotated[str | None, typer.Option(help="Environment, as JSON.")] = None,
     default_type: Annotated[str | None, typer.Option(help="Type of events that have none.")] = None,
     json: JsonFlag = False,
@@ -27,7 +48,7 @@ def match(
     of the subscriptions. A row that is no event is written with its problem; the run goes on.
     """
     environment = read_values(env, "--env")
-    matcher = Hashed()
+    matcher = _MATCHERS[by]()
     for record in read_subscriptions(subscriptions):
         matcher.add(record.id, record.standing)
     total = count_events(events)

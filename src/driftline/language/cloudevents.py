@@ -87,7 +87,7 @@ def event_from(envelope: object) -> Event:
     )
 
 
-def _with_data(written: Mapping[str, object]) -> Mapping[str, object]:
+def _with_data(written: Mapping[str, Any]) -> Mapping[str, Any]:
     """An event written by hand, as a CloudEvent has it."""
     envelope = {name: value for name, value in written.items() if name in _ENVELOPE}
     rest = {name: value for name, value in written.items() if name not in _ENVELOPE}
