@@ -14,17 +14,8 @@ from driftline.model.covering import filters_cover
 from driftline.model.domain import Domain, pattern_implies, successor
 from driftline.model.expression import Attribute, Literal
 from driftline.model.like import LikePattern
-from driftline.model.predicate import (
-    COMPARISONS,
-    And,
-    Between,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-)
+from driftline.model.comparison import COMPARISONS
+from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.subscription import Subscription
 from driftline.testing import strategies
 

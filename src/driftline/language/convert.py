@@ -44,6 +44,7 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_CONDITIONS = frozenset({*_SIGNS, exp.Is, exp.In, exp.Like, exp.Between, exp.Not})
 SPECIAL = ("env", "elapsed", "now", "coalesce")
 STATEFUL = ("moved", "crossed")
 # What a person would call an argument of a syntax node, where sqlglot's name says little.
@@ -113,6 +114,15 @@ class Converter:
         finally:
             self.depth -= 1
 
+    def operand(self, node: exp.Expr) -> Expression:
+        """The expression of an operand, which is no condition unless parentheses say so.
+
+        SQL dialects differ in how they read `a < b IS NOT NULL`, so nobody should have to know.
+        """
+        if type(node) in _CONDITIONS:
+            self.refuse(node, "parentheses around a condition inside another", shown(node))
+        return self.convert(node)
+
     def literal(self, node: exp.Literal) -> Expression:
         if node.is_string:
             return Literal(admit(node.this, "text"))
@@ -126,7 +136,7 @@ class Converter:
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return Literal(-number(inner.this, *self.place(inner)))
-        return Negate(self.convert(inner))
+        return Negate(self.operand(inner))
 
     def column(self, node: exp.Column) -> Expression:
         self.only(node, "this", "table")
@@ -169,25 +179,22 @@ class Converter:
 
     def comparison(self, node: exp.Binary) -> Expression:
         self.only(node, "this", "expression")
-        for side in (node.this, node.expression):
-            if type(side) in _SIGNS:
-                self.refuse(side, "parentheses around a comparison of comparisons", shown(node))
-        return Comparison(
-            _SIGNS[type(node)], self.convert(node.this), self.convert(node.expression)
-        )
+        left, right = self.operand(node.this), self.operand(node.expression)
+        return Comparison(_SIGNS[type(node)], left, right)
 
     def arithmetic(self, node: exp.Binary) -> Expression:
         self.only(node, "this", "expression")
-        return Arithmetic(
-            _OPERATORS[type(node)], self.convert(node.this), self.convert(node.expression)
-        )
+        left, right = self.operand(node.this), self.operand(node.expression)
+        return Arithmetic(_OPERATORS[type(node)], left, right)
 
     def between(self, node: exp.Between) -> Expression:
         self.only(node, "this", "low", "high")
-        low, high = self.convert(node.args["low"]), self.convert(node.args["high"])
-        return Between(self.convert(node.this), low, high)
+        low, high = self.operand(node.args["low"]), self.operand(node.args["high"])
+        return Between(self.operand(node.this), low, high)
 
     def in_(self, node: exp.In) -> Expression:
+        if node.args.get("field") is not None:
+            self.refuse(node, "IN (a, b, …) with parentheses", shown(node))
         self.only(node, "this", "expressions")
         items = tuple(self.convert(item) for item in node.expressions)
         for item, tree in zip(items, node.expressions, strict=True):
@@ -196,7 +203,7 @@ class Converter:
                 self.refuse(tree, "literals and variables in IN", str(item))
         if not items:
             self.refuse(node, "one value or more in IN", "none")
-        return In(self.convert(node.this), items)
+        return In(self.operand(node.this), items)
 
     def like(self, node: exp.Like) -> Expression:
         self.only(node, "this", "expression", "negate")
@@ -204,7 +211,7 @@ class Converter:
         if not (isinstance(pattern, exp.Literal) and pattern.is_string):
             self.refuse(node, "a string literal as LIKE pattern", shown(pattern))
         try:
-            like = Like(self.convert(node.this), LikePattern(str(admit(pattern.this, "text"))))
+            like = Like(self.operand(node.this), LikePattern(str(admit(pattern.this, "text"))))
             return Not(like) if node.args.get("negate") else like
         except MalformedPattern as error:
             self.refuse(pattern, str(error), shown(pattern))
@@ -220,17 +227,14 @@ class Converter:
 
     def case(self, node: exp.Case) -> Expression:
         self.only(node, "this", "ifs", "default")
-        subject = None if node.this is None else self.convert(node.this)
+        subject = None if node.this is None else self.operand(node.this)
         branches = []
         for branch in node.args["ifs"]:
             self.only(branch, "this", "true")
-            condition = self.convert(branch.this)
-            if subject is not None:
-                condition = Comparison("=", subject, condition)
-            branches.append((condition, self.convert(branch.args["true"])))
+            branches.append((self.convert(branch.this), self.convert(branch.args["true"])))
         default = node.args.get("default")
         otherwise = Literal(None) if default is None else self.convert(default)
-        return Case(tuple(branches), otherwise)
+        return Case(tuple(branches), otherwise, subject)
 
     def time(self, node: exp.Cast) -> Expression:
         self.only(node, "this", "to")

@@ -8,6 +8,7 @@ steps of a pattern, which a closing WITHIN may bound in time.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -144,6 +145,8 @@ def _name_parameters(found: list[Token], text: str) -> list[Token]:
                 raise LanguageError("a parameter such as :limit", f":{token.text[:40]!r}", *place)
             if token.text.isidentifier():
                 token.token_type = TokenType.VAR
+        if token.token_type is TokenType.NOT and token.text == "!":
+            raise LanguageError("NOT", "!", *place)
         if token.token_type in _NOT_OURS:
             raise LanguageError("no brackets but ( )", token.text, *place)
         if token.token_type in _CLOCKS:
@@ -228,9 +231,12 @@ def _select(step: Sequence[Token], text: str) -> exp.Select:
             facts.get("line"),
             column,
         ) from None
-    except (RecursionError, TokenError, ValueError) as error:
-        # Not seen under the limits above; refused all the same rather than passed on.
-        raise LanguageError(_READABLE, _first_line(str(error))) from None
+    except Exception as error:
+        # sqlglot meets texts it did not expect with whatever breaks first (an IndexError for
+        # `f(() => 1)`); what it cannot read is refused, whatever it says.
+        raise LanguageError(
+            _READABLE, _first_line(str(error)), first.line, column_of(first, text)
+        ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         came = "several statements" if tree is None else tree.key.upper()
@@ -251,7 +257,8 @@ def number(text: str, line: int | None = None, column: int | None = None) -> int
         real = float(text)
     except ValueError:
         raise LanguageError("a number", text[:40], line, column) from None
-    if real in (float("inf"), float("-inf")) or real != real or "_" in text:
+    vanished = real == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
+    if math.isinf(real) or real != real or vanished or "_" in text:
         raise LanguageError("a number that a float can hold", text[:40], line, column)
     return real
 

@@ -21,7 +21,7 @@ from driftline.model.filter import Filter
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.value import KIND_OF, Kind, Value
+from driftline.model.value import Kind, Value, comparable
 
 _Number: TypeAlias = int | float
 _Key: TypeAlias = tuple[Hashable, ...]
@@ -117,7 +117,7 @@ class Hashed:
             for attribute in self._keyed:
                 value = scope.attribute(attribute)
                 if value is not None:
-                    yield (type_, attribute, *_hashed(value))
+                    yield (type_, attribute, *comparable(value))
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -156,7 +156,9 @@ def _keys(one: Filter) -> list[_Key]:
     if not equalities:
         return [(one.type,)]
     fewest: Constraint = min(equalities, key=lambda part: len(part.values))
-    keys = dict.fromkeys((one.type, fewest.attribute, *_hashed(value)) for value in fewest.values)
+    keys = dict.fromkeys(
+        (one.type, fewest.attribute, *comparable(value)) for value in fewest.values
+    )
     return list(keys)
 
 
@@ -173,8 +175,3 @@ def _range(ranges: Mapping[str, Domain]) -> tuple[str | None, tuple[_Number, _Nu
             high = math.inf if domain.high is None else domain.high
             best, ends_best = (name, (low, high)), ends  # type: ignore[assignment]  # numbers
     return best
-
-
-def _hashed(value: Value) -> tuple[str, Value]:
-    """Equal for values that compare equal, and for no others: 1 and 1.0, but not TRUE."""
-    return (KIND_OF[type(value)].value, value)

@@ -7,14 +7,15 @@ expression without attributes (a bound that moves).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from driftline.model.comparison import COMPARISONS
 from driftline.model.expression import Attribute, Expression, Literal
 from driftline.model.like import LikePattern
-from driftline.model.predicate import COMPARISONS, Comparison, In, IsNull, Like, Not
+from driftline.model.predicate import Comparison, In, IsNull, Like, Not
 from driftline.model.scope import Scope
-from driftline.model.value import KIND_OF, Value
+from driftline.model.value import KIND_OF, Value, comparable
 from driftline.model.variables import Variables, variables_of
 
 
@@ -54,21 +55,23 @@ class Constraint:
     attribute: str
     operator: Operator
     operand: Operand = None
+    # Worked out once: an IN may have thousands of values, and be asked of as many.
+    constant: bool = field(init=False, compare=False, repr=False)
+    values: tuple[Value, ...] = field(init=False, compare=False, repr=False)
+    _members: frozenset[object] = field(init=False, compare=False, repr=False)
 
-    @property
-    def constant(self) -> bool:
-        """Is the operand fixed, so that `satisfied_by` can answer?"""
-        if isinstance(self.operand, tuple):
-            return all(isinstance(item, Literal) for item in self.operand)
-        return isinstance(self.operand, Literal | LikePattern) or self.operand is None
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        """The constants of the operand (none for the operators that compare with nothing)."""
+    def __post_init__(self) -> None:
         items = self.operand if isinstance(self.operand, tuple) else (self.operand,)
-        return tuple(
+        fixed = all(isinstance(item, Literal | LikePattern) or item is None for item in items)
+        values = tuple(
             item.value for item in items if isinstance(item, Literal) and item.value is not None
         )
+        put = object.__setattr__
+        # Is the operand fixed, so that `satisfied_by` can answer?
+        put(self, "constant", fixed)
+        # The constants of the operand; none for the operators that compare with nothing.
+        put(self, "values", values)
+        put(self, "_members", frozenset(map(comparable, values)))
 
     def satisfied_by(self, value: Value | None) -> bool:
         """Is the constraint true of an attribute with this value (None: of a missing one)?"""
@@ -82,8 +85,9 @@ class Constraint:
             if not isinstance(value, str):
                 return False
             return self.operand.matches(value) is not (self.operator is Operator.NOT_LIKE)
-        sign = "=" if self.operator is Operator.IN else self.operator.value
-        return any(_holds(sign, value, operand) for operand in self.values)
+        if self.operator in (Operator.EQ, Operator.IN):
+            return value == value and comparable(value) in self._members
+        return any(_holds(self.operator.value, value, operand) for operand in self.values)
 
     def condition(self) -> Expression:
         """The constraint as a predicate: what it means."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 import operator
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
 
+from driftline.model.comparison import compared
 from driftline.model.functions import FUNCTIONS
 from driftline.model.scope import Scope
 from driftline.model.text import identifier, literal
@@ -35,7 +35,7 @@ from driftline.model.value import (
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(1, 9)
 
 
-class Expression:
+class Expression(ABC):
     """A node of the tree. `children` and `rebuilt` are all a traversal needs."""
 
     __slots__ = ()
@@ -213,7 +213,7 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Negate(Expression):
-    """`-operand`, the same as `0 - operand`."""
+    """`-operand`."""
 
     operand: Expression
     binding = UNARY
@@ -292,28 +292,39 @@ class Coalesce(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
-    """`CASE WHEN condition THEN value … ELSE value END`; only a true condition is taken."""
+    """`CASE WHEN condition THEN value … ELSE value END`; only a true condition is taken.
+
+    With a subject, `CASE x WHEN v THEN …`, each condition is `x = v`, and x is evaluated once.
+    """
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression = Literal(None)
+    subject: Expression | None = None
 
     def evaluate(self, scope: Scope) -> Outcome:
-        for condition, value in self.branches:
-            if condition.evaluate(scope) is True:
+        subject = None if self.subject is None else self.subject.evaluate(scope)
+        for when, value in self.branches:
+            truth = when.evaluate(scope)
+            if subject is not None:
+                truth = compared("=", subject, truth)
+            if truth is True:
                 return value.evaluate(scope)
         return self.otherwise.evaluate(scope)
 
     def children(self) -> tuple[Expression, ...]:
-        return (*(part for branch in self.branches for part in branch), self.otherwise)
+        parts = (*(part for branch in self.branches for part in branch), self.otherwise)
+        return parts if self.subject is None else (*parts, self.subject)
 
-    def rebuilt(self, children: tuple[Expression, ...]) -> Self:
-        pairs = tuple(zip(children[:-1:2], children[1:-1:2], strict=True))
-        return type(self)(pairs, children[-1])
+    def rebuilt(self, children: tuple[Expression, ...]) -> Case:
+        parts = children if self.subject is None else children[:-1]
+        pairs = tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True))
+        return Case(pairs, parts[-1], None if self.subject is None else children[-1])
 
     def __str__(self) -> str:
-        whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in self.branches)
+        subject = "" if self.subject is None else f"{self.subject.written(SUM)} "
+        whens = " ".join(f"WHEN {when} THEN {value}" for when, value in self.branches)
         last = "" if self.otherwise == Literal(None) else f" ELSE {self.otherwise}"
-        return f"CASE {whens}{last} END"
+        return f"CASE {subject}{whens}{last} END"
 
 
 TRUE = Literal(True)

@@ -11,20 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from driftline.model.comparison import FLIPPED, NEGATED
 from driftline.model.constraint import Constraint, Operator, string_constraint
 from driftline.model.expression import FALSE, NOT, TRUE, Attribute, Expression, Literal
-from driftline.model.predicate import (
-    FLIPPED,
-    NEGATED,
-    And,
-    Between,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-)
+from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.scope import NO_EVENT, Scope
 from driftline.model.truth import Unknown
 from driftline.model.variables import attributes_of, fold, variables_of

@@ -6,11 +6,9 @@ false if any part is false, otherwise unknown if any part is; a disjunction the 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from driftline.model.comparison import compared
 from driftline.model.expression import (
     AND,
     ATOM,
@@ -26,31 +24,7 @@ from driftline.model.like import LikePattern
 from driftline.model.scope import Scope
 from driftline.model.text import literal
 from driftline.model.truth import Outcome, Unknown
-from driftline.model.value import KIND_OF, type_name
-
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-def compared(sign: str, left: Outcome, right: Outcome) -> bool | Unknown:
-    """`left sign right`, unknown where either is, across kinds, and with NaN."""
-    if type(left) is Unknown:
-        return left
-    if type(right) is Unknown:
-        return right
-    if KIND_OF[type(left)] is not KIND_OF[type(right)]:
-        return Unknown(f"{type_name(left)} {sign} {type_name(right)}", "does not compare")
-    if left != left or right != right:
-        return Unknown("NaN", "does not compare")
-    return COMPARISONS[sign](left, right)
+from driftline.model.value import type_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
-from driftline.model.value import KIND_OF, Value, same
+from driftline.model.value import Value, comparable, same
 
 Values = dict[str, Value | None]
 
@@ -31,7 +31,7 @@ class LiveRows:
         self, key: Value, scope: Scope | None
     ) -> tuple[NotificationKind, Values, Values | None] | None:
         """The row is now as in `scope` (None: it is gone). What to tell: kind, new, old."""
-        hashed = (KIND_OF[type(key)], key)
+        hashed = comparable(key)
         _, old = self._told.get(hashed, (key, None))
         if scope is None or self.subscription.truth(scope) is not True:
             if old is None:
@@ -41,7 +41,8 @@ class LiveRows:
         new = self.subscription.select(scope)
         if old is not None and _equal(old, new):
             return None
-        self._told[hashed] = (key, new)
+        # A copy, because what is told belongs to the subscriber.
+        self._told[hashed] = (key, dict(new))
         return (NotificationKind.ENTER if old is None else NotificationKind.CHANGE), new, old
 
     def keys(self) -> list[Value]:
@@ -49,7 +50,7 @@ class LiveRows:
         return [key for key, _ in self._told.values()]
 
     def _check(self, rows: Iterable[tuple[Value, Event]]) -> None:
-        present = {(KIND_OF[type(key)], key) for key, _ in rows}
+        present = {comparable(key) for key, _ in rows}
         assert self._told.keys() <= present, "told of a row that is gone"
 
 

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 from driftline.errors import TableError
 from driftline.model.event import Event
-from driftline.model.value import KIND_OF, Kind, Value, admit, show
+from driftline.model.value import KIND_OF, Kind, Value, admit, comparable, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,12 @@ class TableDeclaration:
         if KIND_OF[type(value)] is not Kind.NUMBER:
             raise TableError(self.name, f"{column}: wanted a number of ticks, came {show(value)}")
         # The shortest decimal that reads back as this float is what the publisher wrote.
-        if Decimal(repr(value)) % tick:
+        if Fraction(repr(value)) % Fraction(tick):
             raise TableError(self.name, f"{column}: wanted a multiple of {tick}, came {value!r}")
+
+
+# Beyond a quintillion, or a quintillionth, nobody means it, and the arithmetic would be long.
+_TICK_DIGITS_MAX = 18
 
 
 class Table:
@@ -74,16 +79,16 @@ class Table:
 
     def get(self, key: Value) -> Event | None:
         """The row with this key. O(1)."""
-        found = self._rows.get(_hashed(key))
+        found = self._rows.get(comparable(key))
         return None if found is None else found[1]
 
     def put(self, key: Value, row: Event) -> None:
         """Replace or insert the row. O(1)."""
-        self._rows[_hashed(key)] = (key, row)
+        self._rows[comparable(key)] = (key, row)
 
     def remove(self, key: object) -> Event | None:
         """Remove the row and give it back. O(1)."""
-        found = self._rows.pop(_hashed(admit(key, f"key of {self.declaration.name}")), None)
+        found = self._rows.pop(comparable(admit(key, f"key of {self.declaration.name}")), None)
         return None if found is None else found[1]
 
     def items(self) -> Iterator[tuple[Value, Event]]:
@@ -95,13 +100,8 @@ class Table:
 
     def _check(self) -> None:
         for hashed, (key, row) in self._rows.items():
-            assert _hashed(key) == hashed
+            assert comparable(key) == hashed
             assert self.declaration.admit(row) == key
-
-
-def _hashed(key: Value) -> object:
-    """Keys are one if they compare equal: 1 and 1.0 are, 1 and TRUE are not."""
-    return (KIND_OF[type(key)], key)
 
 
 def _tick(table: str, column: str, text: str | int) -> Decimal:
@@ -109,6 +109,7 @@ def _tick(table: str, column: str, text: str | int) -> Decimal:
         tick = Decimal(str(text))
     except InvalidOperation:
         raise TableError(table, f"{column}: wanted a tick such as '0.01', came {text!r}") from None
-    if isinstance(text, float) or not tick.is_finite() or tick <= 0:
+    sensible = tick.is_finite() and tick > 0 and abs(tick.adjusted()) <= _TICK_DIGITS_MAX
+    if isinstance(text, float) or not sensible:
         raise TableError(table, f"{column}: wanted a tick above 0, as text, came {text!r}")
     return tick

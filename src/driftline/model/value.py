@@ -168,6 +168,14 @@ def same(a: object, b: object) -> bool:
     return a == b
 
 
+def comparable(value: Value) -> tuple[Kind, Value]:
+    """A hashable key, equal for values that compare equal and for no others: 1 and 1.0, not TRUE.
+
+    NaN, which compares with nothing, must be kept out by the caller.
+    """
+    return (KIND_OF[type(value)], value)
+
+
 def identity(value: object) -> tuple[str, object]:
     """A hashable key such that keys are equal exactly where `same` holds."""
     return (type(value).__name__, value.hex() if isinstance(value, float) else value)

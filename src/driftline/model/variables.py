@@ -144,7 +144,10 @@ def parameter_kinds(condition: Expression) -> dict[str, frozenset[Kind]]:
             narrow(node.operand, Kind.BOOLEAN)
         elif isinstance(node, Case):
             for when, _ in node.branches:
-                narrow(when, Kind.BOOLEAN)
+                if node.subject is None:
+                    narrow(when, Kind.BOOLEAN)
+                else:
+                    alike((node.subject, when))
         elif isinstance(node, Like):
             narrow(node.operand, Kind.STRING)
         elif isinstance(node, Comparison | Between):

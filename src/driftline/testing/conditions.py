@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from driftline.model.comparison import COMPARISONS
 from driftline.model.event import Event
 from driftline.model.expression import (
     Arithmetic,
@@ -30,17 +31,7 @@ from driftline.model.expression import (
 )
 from driftline.model.functions import FUNCTIONS
 from driftline.model.like import LikePattern
-from driftline.model.predicate import (
-    COMPARISONS,
-    And,
-    Between,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-)
+from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.scope import Scope
 from driftline.model.value import INTEGER_MAX, INTEGER_MIN, Kind, Value
 
