@@ -28,6 +28,7 @@ from driftline.errors import (
     InvalidValue,
     NotAdvertised,
     NotSupported,
+    ParameterError,
     TableError,
 )
 from driftline.handle import Handle, OnChange
@@ -47,7 +48,7 @@ from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
-from driftline.model.value import Value, admit
+from driftline.model.value import Value, admit, show
 from driftline.model.view import View
 
 Wanted: TypeAlias = str | Statement | Term
@@ -91,7 +92,10 @@ class Engine:
     ) -> Handle:
         """Ask to be told; `rows=True` over a table asks for its live set of matching rows."""
         statement = _statement(wanted)
+        if on_change not in tuple(OnChange):
+            raise InvalidValue("on_change", " or ".join(OnChange), show(on_change))
         on_change = OnChange(on_change)
+        _check_party(party)
         if not rows and on_change is not OnChange.SILENT:
             raise NotSupported("on_change='reevaluate'", "needs rows=True over a table")
         standing = Standing.of(statement, params, self._clock.now())
@@ -117,6 +121,10 @@ class Engine:
         depends on them: give `params`, or use the handle's own `cancel`.
         """
         general = _statement(wanted)
+        _check_party(party)
+        extra = sorted((params or {}).keys() - general.variables().parameters)
+        if extra:
+            raise ParameterError((), tuple(extra), ())
         covered = [
             handle
             for handle in self._handles.values()
@@ -142,13 +150,10 @@ class Engine:
             self._matcher.add(handle.id, standing)
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
-        if event.entered is None:
-            event = event.stamped(self._clock.now())
-        scope = handle._standing.scope(event, self._env)
-        sequence = self._sequences.get(handle.id)
+        scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)
         if isinstance(handle.statement, Pattern):
-            awaited = 0 if sequence is None else len(sequence.found)
-            return explain_pattern(handle.statement, scope, awaited)
+            sequence = self._sequences.get(handle.id) or SequenceMatcher(handle.statement)
+            return explain_pattern(sequence, scope)
         assert isinstance(handle.statement, Subscription)
         return explain(handle.statement, scope)
 
@@ -158,10 +163,12 @@ class Engine:
         """Tell everyone who is interested; how many notifications that made.
 
         An event of a table's type is an upsert of its row; a row that the table refuses raises
-        `TableError` and nobody is told anything.
+        `TableError` and nobody is told anything. The event is stamped with the clock, unless it
+        carries the stamp of an earlier entry: so a replay gives the same answers.
         """
-        self._check_advertised(event, party)
-        event = event.stamped(self._clock.now())
+        _check_party(party)
+        self._check_advertised(_event(event), party)
+        event = event.entering(self._clock.now())
         table = self._tables.get(event.type)
         key = None if table is None else table.declaration.admit(event)
         told = 0
@@ -196,7 +203,9 @@ class Engine:
         key: Value | None = None,
         last: bool = False,
     ) -> int:
-        time = self._clock.now() if event is None or event.entered is None else event.entered
+        # A snapshot is told when it is taken, whenever its rows were set.
+        cause = None if kind is NotificationKind.SNAPSHOT else event
+        time = self._clock.now() if cause is None or cause.entered is None else cause.entered
         handle._pending.append(
             Notification(kind, values, time, handle.epoch, event, events, old, key, last)
         )
@@ -221,7 +230,8 @@ class Engine:
         row = table.remove(key)
         if row is None:
             return False
-        self._row_changed(table, admit(key, "key"), None)
+        # The key as the row had it: 1 and 1.0 name the same row.
+        self._row_changed(table, row.attributes[table.declaration.key], None)
         return True
 
     def rows(self, name: str) -> list[Event]:
@@ -269,10 +279,8 @@ class Engine:
             if news is not None:
                 found.append((key, row, news[1]))
         for at, (key, row, values) in enumerate(found, 1):
-            kind, last = NotificationKind.SNAPSHOT, at == len(found)
-            handle._pending.append(
-                Notification(kind, values, self._clock.now(), handle.epoch, row, key=key, last=last)
-            )
+            last = at == len(found)
+            self._tell(handle, NotificationKind.SNAPSHOT, row, values, key=key, last=last)
 
     def _reevaluate(self, handle: Handle) -> None:
         """A variable moved: tell which rows entered, changed and left by that."""
@@ -286,10 +294,10 @@ class Engine:
 
     # Environment
 
-    def set_env(self, name: str, value: object) -> None:
+    def set_env(self, name: object, value: object) -> None:
         """Set a variable of the environment; None makes it unknown again."""
-        if not name:
-            raise InvalidValue("environment variable", "a name", repr(name))
+        if not isinstance(name, str) or not name:
+            raise InvalidValue("environment variable", "a name", show(name))
         if value is None:
             self._env.pop(name, None)
         else:
@@ -309,13 +317,14 @@ class Engine:
 
     def advertise(self, says: str | Advertisement, *, party: str = "") -> Advertisement:
         """Say what the party will publish."""
-        read = read_advertisement(says) if isinstance(says, str) else says
+        read = _advertisement(says)
+        _check_party(party)
         self._advertisements.setdefault(party, []).append(read)
         return read
 
     def unadvertise(self, party: str, says: str | Advertisement) -> int:
         """Take back all of the party's advertisements that this one covers; how many."""
-        general = read_advertisement(says) if isinstance(says, str) else says
+        general = _advertisement(says)
         mine = self._advertisements.get(party, [])
         kept = [one for one in mine if not covers(general, one)]
         self._advertisements[party] = kept
@@ -323,7 +332,7 @@ class Engine:
 
     def interested(self, says: str | Advertisement) -> bool:
         """Would anyone subscribed want some of what is advertised? May say yes too often."""
-        read = read_advertisement(says) if isinstance(says, str) else says
+        read = _advertisement(says)
         return any(
             intersects(read, handle.statement, handle.params) for handle in self._handles.values()
         )
@@ -349,6 +358,23 @@ class Engine:
             live._check(self._declared(live.subscription.source).items())
         for sequence in self._sequences.values():
             sequence._check()
+
+
+def _event(given: object) -> Event:
+    if not isinstance(given, Event):
+        raise InvalidValue("event", "an Event", show(given))
+    return given
+
+
+def _check_party(given: object) -> None:
+    if not isinstance(given, str):
+        raise InvalidValue("party", "a name", show(given))
+
+
+def _advertisement(says: object) -> Advertisement:
+    if isinstance(says, Advertisement):
+        return says
+    return read_advertisement(says)  # type: ignore[arg-type]  # which refuses what is no text
 
 
 def _statement(wanted: Wanted) -> Statement:

@@ -58,10 +58,10 @@ def read_subscriptions(path: Path) -> tuple[Record, ...]:
 def _rows(path: Path) -> Iterator[tuple[int, object]]:
     if _is_parquet(path):
         try:
-            table = pq.read_table(path)
-        except (OSError, pa.ArrowException) as error:
+            rows = pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise FileRefused(str(path), None, str(error)) from error
-        for number, row in enumerate(table.to_pylist(), 1):
+        for number, row in enumerate(rows, 1):
             yield number, {name: _nested(name, value) for name, value in row.items()}
         return
     for number, line in _lines(path):
@@ -78,9 +78,9 @@ def _nested(name: str, value: object) -> object:
     if isinstance(value, str):
         try:
             return msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return value
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
+    if name == "params" and isinstance(value, list):
         return dict(value)  # a map column
     if isinstance(value, dict):
         return {key: inner for key, inner in value.items() if inner is not None}
@@ -182,12 +182,15 @@ class MatchWriter:
         traceback: TracebackType | None,
     ) -> None:
         assert self._stream is not None
-        if self._writer is not None:
-            self._writer.close()
-        self._stream.close()
-        if kind is None:
-            self._temporary.replace(self._path)
-        else:
+        try:
+            if self._writer is not None:
+                self._writer.close()
+            self._stream.close()
+            if kind is None:
+                self._temporary.replace(self._path)
+        except OSError as failure:
+            raise FileRefused(str(self._path), None, failure.strerror or str(failure)) from failure
+        finally:
             self._temporary.unlink(missing_ok=True)
 
 

@@ -128,6 +128,8 @@ def test_explain_reads_standard_input(driftline, monkeypatch):
         ('{"a":' * 5000, [], "event.json"),
         ('{"type": "q"}', ["--params", "{"], "--params"),
         ('{"type": "q"}', ["--params", "[]"], "--params"),
+        ('{"type": "q"}', ["--params", "[" * 50_000], "--params"),
+        ('{"type": "q"}', ["--params", '{"p": "\udcff"}'], "--params"),
         ('{"type": "q"}', ["--params", '{"p": [1]}'], "--params p"),
         ('{"type": "q"}', ["--params", '{"other": 1}'], "missing :p"),
     ],

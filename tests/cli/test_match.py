@@ -169,3 +169,39 @@ def test_nanoseconds_that_would_be_lost_are_refused_in_their_row(driftline, file
     rows = written(files / "out.jsonl")
     assert [row.get("subscriptions") for row in rows] == [["ibm"], None, ["line 4"]]
     assert "whole microseconds" in rows[1]["problem"]
+
+
+def test_the_output_may_not_be_one_of_the_inputs(driftline, files):
+    before = (files / "events.jsonl").read_text()
+    assert driftline(*words(files, out="events.jsonl")).code == 4
+    assert (files / "events.jsonl").read_text() == before
+
+
+def test_nothing_is_left_behind_where_the_output_cannot_be_written(driftline, files):
+    (files / "dir.jsonl").mkdir()
+    ran = driftline(*words(files, out="dir.jsonl"))
+    assert (ran.code, "Traceback" in ran.err) == (4, False)
+    assert list(files.glob(".*")) == []
+
+
+def test_parquet_subscriptions_may_have_maps_and_structs_of_parameters(driftline, files):
+    texts = ["SELECT * WHERE price < :p", "SELECT * WHERE symbol = 'IBM'"]
+    maps = pa.array([[("p", 5)], []], pa.map_(pa.string(), pa.int64()))
+    structs = pa.array([{"p": 5}, {"p": None}])
+    for params in (maps, structs):
+        pq.write_table(pa.table({"text": texts, "params": params}), files / "s.parquet")
+        assert driftline(*words(files, subscriptions="s.parquet")).code == 0
+        assert [row["subscriptions"] for row in written(files / "out.jsonl")] == [
+            ["line 2"],
+            ["line 2"],
+            ["line 1"],
+        ]
+
+
+@pytest.mark.parametrize("bad", [b"\xff\xfe", b"[" * 100_000])
+def test_a_parquet_file_of_nonsense_is_refused(driftline, files, bad):
+    texts = pa.array([b"SELECT *" if bad[:1] == b"[" else bad], pa.binary()).view(pa.string())
+    params = pa.array([bad if bad[:1] == b"[" else None], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": texts, "params": params}), files / "s.parquet")
+    ran = driftline(*words(files, subscriptions="s.parquet"))
+    assert (ran.code, "Traceback" in ran.err) == (4, False)

@@ -45,10 +45,29 @@ def test_events_generated_at_the_same_time_are_not_one_after_the_other(engine):
 
 def test_explaining_a_pattern_marks_the_step_it_waits_for(engine):
     s = engine.subscribe("SELECT * FROM a THEN SELECT * FROM b")
-    engine.publish(dl.Event("a", {}))
-    found = s.explain(dl.Event("b", {}))
+    engine.publish(dl.Event("a", {}, time=5))
+    found = s.explain(dl.Event("b", {}, time=6))
     assert found.outcome is True
-    assert [part.decided for part in found.parts] == [False, True]
+    assert [part.decided for part in found.parts] == [False, True, False]
+    early = s.explain(dl.Event("b", {}, time=5))
+    assert early.outcome is False
+    assert early.deciding()[-1].text == "generated later"
+
+
+def test_explaining_a_pattern_knows_that_its_window_is_over(engine):
+    s = engine.subscribe("SELECT * FROM a THEN SELECT * FROM b WITHIN 1")
+    engine.publish(dl.Event("a", {}, time=0))
+    assert s.explain(dl.Event("b", {}, time=1_000_001)).outcome is False
+    assert s.explain(dl.Event("a", {}, time=1_000_001)).outcome is True
+    assert s.explain(dl.Event("b", {}, time=1_000_000)).outcome is True
+
+
+def test_a_window_is_exact_to_the_microsecond(engine):
+    s = engine.subscribe("SELECT * FROM a THEN SELECT * FROM b WITHIN 0.000249")
+    for first in (0, 1_000):
+        engine.publish(dl.Event("a", {}, time=first))
+        engine.publish(dl.Event("b", {}, time=first + 249 + first // 1_000))
+    assert [[e.time for e in n.events] for n in s.pending()] == [[0, 249]]
 
 
 def test_unsubscribing_cancels_what_is_covered_for_that_party_only(engine):

@@ -269,3 +269,24 @@ def test_beside_data_or_specversion_other_names_are_extensions() -> None:
     assert event_from({"specversion": "1.0", "type": "q", "hue": 3}) == Event("q", {"ce_hue": 3})
     by_hand = event_from({"type": "q", "attributes": {"a": 1}, "b": 2})
     assert by_hand == Event("q", {"attributes.a": 1, "b": 2})
+
+
+def test_nothing_of_an_envelope_is_lost() -> None:
+    for envelope in (
+        {"type": "q", "data": {"x": {}}},
+        {"type": "q", "data": {"x": 1}, "data_base64": "QQ=="},
+    ):
+        with pytest.raises(InvalidValue):
+            event_from(envelope)
+    told = event_from({"type": "q", "data": {}, "datacontenttype": "text/plain"})
+    assert told.attributes == {"ce_datacontenttype": "text/plain"}
+    assert event_from(event_to(told)) == told
+    assert event_from({"type": "q", "data": {}, "datacontenttype": "application/json"}) == Event(
+        "q"
+    )
+
+
+def test_a_refused_sql_filter_is_placed_in_its_own_text() -> None:
+    with pytest.raises(LanguageError) as refusal:
+        condition_from([{"sql": "x = foo(1)"}])
+    assert (refusal.value.line, refusal.value.column) == (1, 5)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from driftline import Event, covers, intersects
 from driftline.model.advertisement import Advertisement
+from driftline.model.comparison import COMPARISONS
 from driftline.model.constraint import Constraint, Operator
 from driftline.model.covering import filters_cover
 from driftline.model.domain import Domain, pattern_implies, successor
 from driftline.model.expression import Attribute, Literal
 from driftline.model.like import LikePattern
-from driftline.model.comparison import COMPARISONS
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.subscription import Subscription
 from driftline.testing import strategies
@@ -161,8 +161,8 @@ def test_what_depends_on_what_was_told_covers_nothing(general, specific) -> None
 def test_what_one_filter_of_several_covers_the_several_cover(first, second, specific) -> None:
     either = Subscription(where=Or((first, second)))
     for narrow in Subscription(where=specific).filters():
-        if filters_cover(Subscription(where=first).filters(), narrow):
-            assert filters_cover(either.filters(), narrow)
+        if filters_cover(Subscription(where=first).filters(), [narrow]):
+            assert filters_cover(either.filters(), [narrow])
 
 
 @settings(max_examples=500)

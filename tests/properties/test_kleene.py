@@ -8,10 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline import Event
+from driftline.model.comparison import COMPARISONS
 from driftline.model.expression import Attribute, Expression, Literal
 from driftline.model.filter import FILTERS_MAX, filters_of
-from driftline.model.comparison import COMPARISONS
-from driftline.model.predicate import And, Between, Comparison, In, Not, Or, conjunction, conjuncts, truth_of
+from driftline.model.predicate import (
+    And,
+    Between,
+    Comparison,
+    In,
+    Not,
+    Or,
+    conjunction,
+    conjuncts,
+    truth_of,
+)
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
 from driftline.model.truth import Outcome, Unknown

@@ -19,7 +19,7 @@ from driftline.model.explanation import Explanation
 from driftline.model.explanation import explain as explain_subscription
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
-from driftline.model.subscription import Subscription
+from driftline.model.subscription import Subscription, check_elapsed
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
@@ -84,7 +84,9 @@ def explain(
     ],
     params: Annotated[str | None, typer.Option(help="Parameters: '{\"limit\": 10}'.")] = None,
     env: Annotated[str | None, typer.Option(help="Environment, as JSON.")] = None,
-    elapsed: Annotated[float, typer.Option(help="What elapsed() reads, in seconds.")] = 0.0,
+    elapsed: Annotated[
+        float, typer.Option(min=0, help="What elapsed() reads, in seconds: as if just subscribed.")
+    ] = 0.0,
     json: JsonFlag = False,
 ) -> None:
     """Say why an event does or does not match: each condition, and the values it saw.
@@ -95,7 +97,9 @@ def explain(
     if not isinstance(statement, Subscription) or statement.change is not None:
         raise NotSupported(str(statement), "explain looks at one event, so it needs a plain filter")
     values = Standing.of(statement, read_values(params, "--params")).params
-    scope = Scope(_read_event(event), values, read_values(env, "--env"), None, elapsed)
+    scope = Scope(
+        _read_event(event), values, read_values(env, "--env"), None, check_elapsed(elapsed)
+    )
     found = explain_subscription(statement, scope)
     if json:
         print_json({"matches": found.outcome is True, "explanation": _as_data(found)})

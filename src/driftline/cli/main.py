@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -53,12 +54,15 @@ def exit_code(error: DriftlineError) -> int:
 
 def main() -> None:
     """Run the command line; a Driftline error becomes one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character gets it escaped.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except DriftlineError as error:
         stderr.print(f"driftline: {error}", markup=False, style="red")
         sys.exit(exit_code(error))
-    except BrokenPipeError:
-        # The reader (`head`, say) has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        stderr.print(f"driftline: {error}", markup=False, style="red")
+        sys.exit(1)

@@ -11,6 +11,7 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, progress, read_values, stderr
+from driftline.errors import FileRefused
 from driftline.files import MatchWriter, count_events, match_row, read_events, read_subscriptions
 from driftline.matching.hashed import Hashed
 from driftline.matching.matcher import Matcher
@@ -48,6 +49,10 @@ def match(
     of the subscriptions. A row that is no event is written with its problem; the run goes on.
     """
     environment = read_values(env, "--env")
+    if out.exists() and any(
+        given.exists() and out.samefile(given) for given in (subscriptions, events)
+    ):
+        raise FileRefused(str(out), None, "wanted another file than those that are read")
     matcher = _MATCHERS[by]()
     for record in read_subscriptions(subscriptions):
         matcher.add(record.id, record.standing)

@@ -76,7 +76,7 @@ def read_values(text: str | None, option: str) -> dict[str, Value]:
         return {}
     try:
         data: Any = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidValue(option, "a JSON object of names and values", str(error)) from None
     if not isinstance(data, dict):
         raise InvalidValue(option, "a JSON object of names and values", text[:60])

@@ -14,8 +14,10 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from driftline.errors import LanguageError
+from driftline.errors import LanguageError, LimitExceeded
 from driftline.language.change import crossed_condition, moved_condition
+from driftline.language.limits import DEPTH_MAX, NESTING_MAX
+from driftline.language.sql import parse
 from driftline.model.expression import (
     TRUE,
     Arithmetic,
@@ -32,8 +34,8 @@ from driftline.model.expression import (
 )
 from driftline.model.functions import FUNCTIONS, is_zone
 from driftline.model.like import LikePattern, MalformedPattern
-from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
-from driftline.model.subscription import Column, Crossed, Moved, Subscription
+from driftline.model.predicate import Between, Comparison, In, IsNull, Like, Not, Or, conjunction
+from driftline.model.subscription import Column, Crossed, Moved, Subscription, where_text
 from driftline.model.value import Value, admit, show
 
 Operand: TypeAlias = "Term | Value | None"
@@ -58,8 +60,7 @@ class Term:
         if self.change is not None and other.change is not None:
             raise LanguageError("moved or crossed once", "it twice")
         parts = tuple(term.expression for term in (self, other) if term.expression != TRUE)
-        joined = And(parts) if len(parts) > 1 else parts[0] if parts else TRUE
-        return Term(joined, self.change or other.change)
+        return Term(conjunction(parts), self.change or other.change)
 
     def __or__(self, other: Term) -> Term:
         return Term(Or((_plain(self), _plain(_term(other, "a condition")))))
@@ -155,15 +156,13 @@ class Term:
         return ~self.is_null()
 
     def __str__(self) -> str:
-        return str(self.expression)
+        return where_text(self.expression, self.change) or "TRUE"
 
 
 def expression_of(operand: object) -> Expression:
     """The expression behind a term, or a constant."""
     if isinstance(operand, Term):
         return _plain(operand)
-    if isinstance(operand, Expression):
-        return operand
     if operand is None:
         return Literal(None)
     value = admit(operand, "constant")
@@ -260,6 +259,9 @@ def moved(
     """`moved(value, by => …)`: only when it moved since I was last told."""
     given = {"by": by, "may": may, "must": must, "percent": percent, "factor": factor}
     named = {name: expression_of(bound) for name, bound in given.items() if bound is not None}
+    for flag in (strict, shared):
+        if not isinstance(flag, bool):
+            raise LanguageError("True or False for strict and shared", show(flag))
     watched = _plain(_term(value, "an attribute in moved(…)"))
     return Term(TRUE, moved_condition(watched, named, strict, shared))
 
@@ -284,7 +286,23 @@ def select(
     ]
     if len({column.name for column in chosen}) < len(chosen):
         raise LanguageError("columns with different names", ", ".join(c.name for c in chosen))
-    if source == "":
-        raise LanguageError("the name of an event type or table", "an empty one")
     condition = Term(TRUE) if where is None else _term(where, "a condition")
-    return Subscription(tuple(chosen), source, condition.expression, condition.change)
+    named = None if source is None else _name(source)
+    statement = Subscription(tuple(chosen), named, condition.expression, condition.change)
+    deepest = max(_depth(one) for one in (condition.expression, *(c.expression for c in chosen)))
+    if deepest > DEPTH_MAX:
+        raise LimitExceeded(f"a tree of at most {DEPTH_MAX} levels", f"{deepest}")
+    if deepest > NESTING_MAX:
+        parse(str(statement))  # What is built so deep must be readable as text all the same.
+    return statement
+
+
+def _depth(expression: Expression) -> int:
+    """Levels of the tree, counted without recursion: a tree too deep is what this looks for."""
+    deepest = 0
+    stack = [(expression, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in node.children())
+    return deepest

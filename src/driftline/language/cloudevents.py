@@ -38,12 +38,13 @@ from driftline.model.predicate import (
     Like,
     Not,
     Or,
+    conjunction,
 )
 from driftline.model.text import read_timestamp, timestamp
 from driftline.model.value import Value, admit, microseconds_of, show, time_of
 
 SPEC_VERSION = "1.0"
-_ENVELOPE = ("specversion", "id", "source", "type", "time", "entered", "datacontenttype")
+_ENVELOPE = ("specversion", "id", "source", "type", "time", "entered")
 _CONTEXT = (*_ENVELOPE, "data", "data_base64")
 # The clocks of many publishers count nanoseconds; when it happened is kept to the microsecond.
 _EXCESS_DIGITS = re.compile(r"(\.[0-9]{6})[0-9]+")
@@ -151,6 +152,8 @@ def value_to(value: Value | None) -> object:
 
 def _data(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
     data = envelope.get("data")
+    if data is not None and envelope.get("data_base64") is not None:
+        raise InvalidValue("event", "data or data_base64", "both")
     if envelope.get("data_base64") is not None:
         yield "data", value_from({"@bytes": envelope["data_base64"]}, "data_base64")
     elif isinstance(data, Mapping):
@@ -161,7 +164,8 @@ def _data(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
 
 def _extensions(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
     for name, value in envelope.items():
-        if name not in _CONTEXT and value is not None:
+        json_data = name == "datacontenttype" and value == "application/json"  # which it is
+        if name not in _CONTEXT and value is not None and not json_data:
             yield f"ce_{name}", value_from(value, f"ce_{name}")
 
 
@@ -175,7 +179,7 @@ def _flatten(data: Mapping[str, object], prefix: str, depth: int) -> Iterator[tu
         is_tagged = (
             isinstance(value, Mapping) and len(value) == 1 and str(next(iter(value)))[:1] == "@"
         )
-        if isinstance(value, Mapping) and not is_tagged:
+        if isinstance(value, Mapping) and value and not is_tagged:
             yield from _flatten(value, f"{path}.", depth + 1)
         else:
             yield path, value_from(value, f"attribute {path}")
@@ -263,4 +267,4 @@ def _or_false(condition: Expression, negated: bool) -> Expression:
 
 
 def _all(parts: list[Expression]) -> Expression:
-    return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else TRUE
+    return conjunction(tuple(parts))

@@ -119,9 +119,19 @@ class Converter:
 
         SQL dialects differ in how they read `a < b IS NOT NULL`, so nobody should have to know.
         """
-        if type(node) in _CONDITIONS:
+        bare = type(node) in _CONDITIONS
+        if isinstance(node, exp.Paren) and isinstance(node.this, exp.Not):
+            # sqlglot puts parentheses of its own around IS NOT NULL; only written ones count.
+            bare = not self._is_parenthesised(node.this)
+        if bare:
             self.refuse(node, "parentheses around a condition inside another", shown(node))
         return self.convert(node)
+
+    def _is_parenthesised(self, node: exp.Not) -> bool:
+        if not isinstance(node.this, exp.Is):
+            return True
+        starts = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta]
+        return not starts or self.text[: min(starts)].rstrip().endswith("(")
 
     def literal(self, node: exp.Literal) -> Expression:
         if node.is_string:

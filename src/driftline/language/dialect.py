@@ -235,8 +235,8 @@ def _select(step: Sequence[Token], text: str) -> exp.Select:
         # sqlglot meets texts it did not expect with whatever breaks first (an IndexError for
         # `f(() => 1)`); what it cannot read is refused, whatever it says.
         raise LanguageError(
-            _READABLE, _first_line(str(error)), first.line, column_of(first, text)
-        ) from None
+            _READABLE, "something else", first.line, column_of(first, text)
+        ) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         came = "several statements" if tree is None else tree.key.upper()

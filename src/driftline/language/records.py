@@ -95,4 +95,4 @@ def _start(value: object) -> int:
 def _string(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise InvalidValue(where, "a string", show(value))
-    return value
+    return str(admit(value, where))

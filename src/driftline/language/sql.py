@@ -10,11 +10,12 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from driftline.errors import LanguageError
+from driftline.errors import LanguageError, LimitExceeded
 from driftline.language.accounting import check_accounts
 from driftline.language.change import read_change
 from driftline.language.convert import STATEFUL, Converter, shown
 from driftline.language.dialect import read
+from driftline.language.limits import LENGTH_MAX
 from driftline.model.covering import Statement
 from driftline.model.expression import TRUE, Attribute, Expression
 from driftline.model.pattern import Pattern
@@ -33,6 +34,13 @@ def parse(text: str) -> Statement:
         _statement(select, said, text)
         for select, said in zip(syntax.selects, syntax.tokens, strict=True)
     ]
+    if len(text) > LENGTH_MAX // 4:
+        # The canonical text may be longer, and must be readable too: the margin is ample.
+        canonical = sum(len(str(statement)) for statement in statements)
+        if canonical > LENGTH_MAX:
+            raise LimitExceeded(
+                f"at most {LENGTH_MAX} characters in canonical form", f"{canonical}"
+            )
     if len(statements) == 1:
         return statements[0]
     steps = []
@@ -63,7 +71,14 @@ def parse_condition(text: str) -> Expression:
         raise LanguageError("a text", type(text).__name__)
     # The condition is parsed in its place, so that limits and refusals are the same; a text that
     # smuggles in another clause is no plain condition and is refused below.
-    statement = parse(f"SELECT * WHERE {text}")
+    before = "SELECT * WHERE "
+    try:
+        statement = parse(before + text)
+    except LanguageError as error:
+        if error.line == 1 and error.column is not None:
+            column = max(1, error.column - len(before))
+            raise type(error)(error.wanted, error.came, 1, column) from None
+        raise
     if not isinstance(statement, Subscription) or statement.change or statement.source:
         raise LanguageError("a condition", text[:60])
     return statement.where
@@ -154,7 +169,7 @@ class _Select:
         if isinstance(tree, exp.Star) or (
             isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)
         ):
-            self.converter.refuse(tree, "* alone, or columns", "both")
+            self.converter.refuse(tree, "* alone, or columns", shown(tree))
         return Column(self._value(tree), alias)
 
     def _alias(self, converter: Converter, name: exp.Expr) -> str:

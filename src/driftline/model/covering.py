@@ -31,10 +31,9 @@ from driftline.model.view import View
 Statement: TypeAlias = Subscription | View | Pattern
 _Params: TypeAlias = Mapping[str, object] | None
 
-# `x != v` is `x < v OR x > v` [PARAM §3.1], and IN is equality with one of its values. A filter is
-# split so at most this many times, and not for an IN with more values than this.
-_SPLITS_MAX = 4
-_VALUES_MAX = 16
+# `x != v` is `x < v OR x > v` [PARAM §3.1], and IN is equality with one of its values. A comparison
+# of two subscriptions tries at most this many such pieces.
+_PIECES_MAX = 64
 
 
 def covers(
@@ -45,6 +44,9 @@ def covers(
 ) -> bool:
     """Does a cover b: is every event that satisfies b sure to satisfy a?
 
+    May wrongly say no, never wrongly yes. Columns are not compared, only what is taken. For
+    patterns it is the paper's rule of unsubscription, position by position.
+
     >>> from driftline import parse
     >>> covers(parse("SELECT * WHERE price > 100"), parse("SELECT * WHERE price > 200"))
     True
@@ -52,7 +54,8 @@ def covers(
     >>> covers(moving, moving), covers(moving, moving, {"p": 1}, {"p": 2})
     (False, True)
     """
-    _check_parsed("covers", a, b)
+    for one in (a, b):
+        _check_kind("covers", (Subscription, View, Pattern, Advertisement), one)
     if isinstance(a, Advertisement) and isinstance(b, Advertisement):
         return advertisement_covers(a, b)
     if isinstance(a, Subscription) and isinstance(b, Subscription):
@@ -65,8 +68,9 @@ def covers(
 
 
 def intersects(advertised: Advertisement, wanted: Statement, params: _Params = None) -> bool:
-    """Could the publisher say something the subscriber wants to hear?"""
-    _check_parsed("intersects", advertised, wanted)
+    """Could the publisher say something the subscriber wants? May wrongly say yes, never no."""
+    _check_kind("intersects", (Advertisement,), advertised)
+    _check_kind("intersects", (Subscription, View, Pattern), wanted)
     if isinstance(wanted, Pattern):
         return any(intersects(advertised, step, params) for step in wanted.steps)
     if isinstance(wanted, View):
@@ -76,11 +80,11 @@ def intersects(advertised: Advertisement, wanted: Statement, params: _Params = N
     return any(advertisement_intersects(advertised, one) for one in filters)
 
 
-def _check_parsed(where: str, *given: object) -> None:
-    """A text would otherwise be taken for something that covers nothing."""
-    for one in given:
-        if not isinstance(one, Subscription | View | Pattern | Advertisement):
-            raise InvalidValue(where, "what parse or advertisement gives", show(one))
+def _check_kind(where: str, kinds: tuple[type, ...], given: object) -> None:
+    """A text, say, would otherwise be taken for something that covers nothing."""
+    if not isinstance(given, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidValue(where, f"a {wanted} (see parse, advertisement)", show(given))
 
 
 def _subscription_covers(
@@ -91,13 +95,17 @@ def _subscription_covers(
         return False
     generals = general.filters(admit_all(params_g, "parameter"))
     specifics = specific.filters(admit_all(params_s, "parameter"))
-    return all(filters_cover(generals, one) for one in specifics)
+    return filters_cover(generals, specifics)
 
 
 def _pattern_covers(
     general: Pattern, specific: Pattern, params_g: _Params, params_s: _Params
 ) -> bool:
-    """Position by position [SIENA §3.7], and no shorter a window."""
+    """Position by position, and no shorter a window: the rule of unsubscription [SIENA §3.7].
+
+    Not a guarantee: the wider pattern may be busy with a sequence begun earlier when the narrower
+    one completes, so this must not decide what is forwarded.
+    """
     if len(general.steps) != len(specific.steps):
         return False
     if general.within is not None and (specific.within is None or specific.within > general.within):
@@ -106,19 +114,38 @@ def _pattern_covers(
     return all(_subscription_covers(g, s, params_g, params_s) for g, s in pairs)
 
 
-def filters_cover(generals: Sequence[Filter], specific: Filter, splits: int = _SPLITS_MAX) -> bool:
-    """Is what the one filter takes also taken by one of the others?"""
-    if any(filter_covers(general, specific) for general in generals):
-        return True
-    pieces = _split(specific) if splits else None
-    return pieces is not None and all(filters_cover(generals, one, splits - 1) for one in pieces)
+def filters_cover(generals: Sequence[Filter], specifics: Sequence[Filter]) -> bool:
+    """Is all that the second ones take also taken by one of the first? May wrongly say no.
+
+    A filter that none of them covers is split and its pieces tried, up to `_PIECES_MAX` in all:
+    past that the answer is no, which only costs traffic.
+    """
+    queue = list(specifics)
+    pieces_left = _PIECES_MAX
+    while queue:
+        specific = queue.pop()
+        domains = _domains(specific)
+        if any(_covers(general, specific, domains) for general in generals):
+            continue
+        pieces = _split(specific)
+        if pieces is None or len(pieces) > pieces_left:
+            return False
+        pieces_left -= len(pieces)
+        queue.extend(pieces)
+    return True
 
 
 def filter_covers(general: Filter, specific: Filter) -> bool:
-    """Does every event of `specific` satisfy `general`, by comparing attribute by attribute?"""
-    domains = {
-        name: Domain.of(specific.on(name)) for name in {c.attribute for c in specific.constraints}
-    }
+    """Does every event of `specific` satisfy `general`? May wrongly say no, never wrongly yes."""
+    return _covers(general, specific, _domains(specific))
+
+
+def _domains(one: Filter) -> dict[str, Domain]:
+    return {name: Domain.of(one.on(name)) for name in {c.attribute for c in one.constraints}}
+
+
+def _covers(general: Filter, specific: Filter, domains: Mapping[str, Domain]) -> bool:
+    """Attribute by attribute: do the values left to the specific filter satisfy the general one?"""
     if any(domain.empty for domain in domains.values()):
         return True
     if general.type is not None and general.type != specific.type:
@@ -149,7 +176,7 @@ def _pieces(constraint: Constraint) -> tuple[Constraint, ...] | None:
     if constraint.operator is Operator.NE:
         signs = (Operator.LT, Operator.GT)
         return tuple(replace(constraint, operator=operator) for operator in signs)
-    if constraint.operator is Operator.IN and len(constraint.values) <= _VALUES_MAX:
+    if constraint.operator is Operator.IN:
         return tuple(
             Constraint(constraint.attribute, Operator.EQ, Literal(value))
             for value in constraint.values

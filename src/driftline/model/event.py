@@ -16,6 +16,7 @@ from driftline.model.value import (
     Value,
     admit,
     identity,
+    items_of,
     microseconds_of,
     show,
     time_of,
@@ -60,11 +61,15 @@ class Event:
     ) -> None:
         put = object.__setattr__
         put(self, "type", _name(type, "event type"))
-        put(self, "attributes", MappingProxyType(dict(_admitted((attributes or {}).items()))))
-        put(self, "time", _stamp(time, "event time"))
+        put(
+            self,
+            "attributes",
+            MappingProxyType(dict(_admitted(items_of(attributes, "attributes")))),
+        )
+        put(self, "time", stamp_of(time, "event time"))
         put(self, "id", None if id is None else _name(id, "event id"))
         put(self, "source", None if source is None else _name(source, "event source"))
-        put(self, "entered", _stamp(entered, "event entry stamp"))
+        put(self, "entered", stamp_of(entered, "event entry stamp"))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an event does not change (tried to set {name})")
@@ -80,8 +85,17 @@ class Event:
         stamp = {"ce_time": self.time, "ce_entered": self.entered}.get(name)
         return None if stamp is None else time_of(stamp)
 
+    @property
+    def stamp(self) -> int | None:
+        """What `now()` reads: when it entered the system, else when its publisher says it was."""
+        return self.time if self.entered is None else self.entered
+
+    def entering(self, now: int) -> Event:
+        """This event as it enters the system; one that did before (a replay) keeps its stamp."""
+        return self.stamped(now if self.entered is None else self.entered)
+
     def stamped(self, now: int) -> Event:
-        """This event as it enters the system at `now`; without a time of its own it gets that."""
+        """This event with the entry stamp `now`; without a time of its own it gets that too."""
         event = object.__new__(Event)
         put = object.__setattr__
         put(event, "type", self.type)
@@ -138,7 +152,8 @@ def _name(value: object, where: str) -> str:
     return str(admit(value, where))
 
 
-def _stamp(value: int | datetime | None, where: str) -> int | None:
+def stamp_of(value: object, where: str) -> int | None:
+    """Microseconds since 1970 from themselves or from a time, within the calendar."""
     if value is None:
         return None
     admitted = admit(value, where)

@@ -16,12 +16,13 @@ from driftline.model.expression import (
     Now,
     Parameter,
 )
-from driftline.model.pattern import Pattern
+from driftline.model.pattern import SequenceMatcher
 from driftline.model.predicate import And, Not, Or, truth_of
 from driftline.model.scope import Scope
-from driftline.model.subscription import Subscription
+from driftline.model.subscription import Subscription, known
+from driftline.model.text import identifier
 from driftline.model.truth import Unknown
-from driftline.model.value import Value, show
+from driftline.model.value import Value, show, time_of
 from driftline.model.variables import walk
 
 
@@ -70,7 +71,7 @@ def explain(subscription: Subscription, scope: Scope) -> Explanation:
         return body
     right_type = event.type == subscription.source
     source = Explanation(
-        f"FROM {subscription.source}",
+        f"FROM {identifier(subscription.source)}",
         right_type,
         None,
         {"ce_type": event.type},
@@ -83,12 +84,27 @@ def explain(subscription: Subscription, scope: Scope) -> Explanation:
     )
 
 
-def explain_pattern(pattern: Pattern, scope: Scope, awaited: int) -> Explanation:
-    """Why the event does or does not serve the step the pattern waits for (counted from 0)."""
-    steps = [explain(step, scope) for step in pattern.steps]
-    parts = tuple(step if at == awaited else _undecided(step) for at, step in enumerate(steps))
+def explain_pattern(sequence: SequenceMatcher, scope: Scope) -> Explanation:
+    """Why the event does or does not serve the step that the pattern waits for."""
+    event = scope.event
+    assert event is not None
+    steps = [explain(step, scope) for step in sequence.pattern.steps]
+    expired = sequence.expires(event) and any(step.outcome is True for step in steps)
+    awaited = 0 if expired else len(sequence.found)
     waiting = steps[awaited]
-    return Explanation(str(pattern), waiting.outcome, waiting.reason, {}, True, parts)
+    parts = [step if at == awaited else _undecided(step) for at, step in enumerate(steps)]
+    outcome, reason = waiting.outcome, waiting.reason
+    if expired or sequence.found:
+        in_order = expired or sequence.in_order(event)
+        text = "the window is over: the sequence begins anew" if expired else "generated later"
+        last = None if expired else time_of(sequence.found[-1].time or 0)
+        seen: dict[str, Value | None] = {"ce_time": event.envelope("ce_time")}
+        if last is not None:
+            seen["the step before"] = last
+        parts.append(Explanation(text, in_order, None, seen, decided=not in_order))
+        if not in_order:
+            outcome, reason = False, None
+    return Explanation(str(sequence.pattern), outcome, reason, {}, True, tuple(parts))
 
 
 def _explain(node: Expression, scope: Scope, decided: bool) -> Explanation:
@@ -106,7 +122,7 @@ def _explain(node: Expression, scope: Scope, decided: bool) -> Explanation:
             for part in children
         )
     else:
-        seen = {str(leaf): _value(leaf, scope) for leaf in walk(node) if _is_leaf(leaf)}
+        seen = {str(leaf): known(leaf.evaluate(scope)) for leaf in walk(node) if _is_leaf(leaf)}
     return Explanation(str(node), outcome, reason, seen, decided, parts)
 
 
@@ -123,8 +139,3 @@ def _undecided(part: Explanation) -> Explanation:
 
 def _is_leaf(node: Expression) -> bool:
     return isinstance(node, Attribute | Parameter | Environment | Now | Elapsed)
-
-
-def _value(leaf: Expression, scope: Scope) -> Value | None:
-    value = leaf.evaluate(scope)
-    return None if isinstance(value, Unknown) else value

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 
 from driftline.errors import NotSupported
@@ -70,15 +71,12 @@ class SequenceMatcher:
         """See the next event in match order; the whole sequence if this event completes it."""
         event = scope.event
         assert event is not None
-        assert event.time is not None
         fits = [step.truth(scope) is True for step in self.pattern.steps]
         if not any(fits):
             return None
-        if self.found and self._too_late(event.time):
+        if self.expires(event):
             self.found = []
-        if not fits[len(self.found)]:
-            return None
-        if self.found and not _generated(self.found[-1]) < event.time:
+        if not fits[len(self.found)] or not self.in_order(event):
             return None
         self.found.append(event)
         if len(self.found) < len(self.pattern.steps):
@@ -86,9 +84,20 @@ class SequenceMatcher:
         complete, self.found = tuple(self.found), []
         return complete
 
+    def expires(self, event: Event) -> bool:
+        """Does this event, if it fits any step, end the partial match by coming too late?"""
+        return bool(self.found) and self._too_late(_generated(event))
+
+    def in_order(self, event: Event) -> bool:
+        """Was it generated after what has been matched so far?"""
+        return not self.found or _generated(self.found[-1]) < _generated(event)
+
     def _too_late(self, time: int) -> bool:
         within = self.pattern.within
-        return within is not None and time - _generated(self.found[0]) > within * 1_000_000
+        if within is None:
+            return False
+        # In decimals: 0.000249 seconds are 249 microseconds, which a product of floats misses.
+        return time - _generated(self.found[0]) > Decimal(repr(within)) * 1_000_000
 
     def _check(self) -> None:
         times = [_generated(event) for event in self.found]

@@ -29,7 +29,7 @@ class Scope:
         elapsed: float | None = None,
     ) -> None:
         if now_us is None and event is not None:
-            now_us = event.time if event.entered is None else event.entered
+            now_us = event.stamp
         self.event = event
         self.attributes: Mapping[str, Value] = _NOTHING if event is None else event.attributes
         self.params = params

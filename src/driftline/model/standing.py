@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from driftline.errors import InvalidValue, ParameterError
 from driftline.model.covering import Statement
 from driftline.model.event import Event
-from driftline.model.expression import Expression, Parameter
+from driftline.model.expression import Expression
 from driftline.model.pattern import Pattern
 from driftline.model.scope import Scope
 from driftline.model.subscription import Moved, Subscription
-from driftline.model.value import Kind, Value, admit, kind_of, type_name
+from driftline.model.value import Kind, Value, admit, items_of, kind_of, type_name
 from driftline.model.variables import parameter_kinds
 from driftline.model.view import View
 
@@ -44,7 +44,7 @@ class Standing:
 
     def scope(self, event: Event, env: Mapping[str, Value]) -> Scope:
         """What its condition sees of this event."""
-        now_us = event.time if event.entered is None else event.entered
+        now_us = event.stamp
         elapsed = None if now_us is None else max(0.0, float(now_us - self.start_us) / 1e6)
         return Scope(event, self.params, env, now_us, elapsed)
 
@@ -64,6 +64,7 @@ def admitted_params(
 ) -> dict[str, Value]:
     """The parameters checked against the text, and against the kinds they had before."""
     wanted = statement.variables().parameters
+    params = {str(name): value for name, value in items_of(params, "parameters")}
     missing = tuple(sorted(wanted - params.keys()))
     extra = tuple(sorted(params.keys() - wanted))
     admitted: dict[str, Value] = {}
@@ -103,19 +104,27 @@ def kinds_of(statement: Statement) -> dict[str, frozenset[Kind]]:
     for condition in conditions_of(statement):
         for name, allowed in parameter_kinds(condition).items():
             kinds[name] = kinds.get(name, frozenset(Kind)) & allowed
-    for bound in _change_bounds(statement):
-        if isinstance(bound, Parameter):
-            kinds[bound.name] = kinds.get(bound.name, frozenset(Kind)) & {Kind.NUMBER}
+    for value, allowed_at_top in (
+        *((bound, frozenset({Kind.NUMBER})) for bound in _change_bounds(statement)),
+        *((column, frozenset(Kind)) for column in _columns(statement)),
+    ):
+        for name, allowed in parameter_kinds(value, allowed_at_top).items():
+            kinds[name] = kinds.get(name, frozenset(Kind)) & allowed
     return kinds
 
 
-def _change_bounds(statement: Statement) -> tuple[Expression | None, ...]:
+def _columns(statement: Statement) -> tuple[Expression, ...]:
+    parts = statement.steps if isinstance(statement, Pattern) else (statement,)
+    return tuple(column.expression for part in parts for column in part.columns)
+
+
+def _change_bounds(statement: Statement) -> tuple[Expression, ...]:
     """The radii of `moved` and the thresholds of `crossed`, which are numbers."""
     if isinstance(statement, Pattern):
         return ()
     change = statement.having if isinstance(statement, View) else statement.change
     if isinstance(change, Moved):
-        return (change.radius, change.may)
+        return (change.radius,) if change.may is None else (change.radius, change.may)
     return () if change is None else (change.threshold, change.clear)
 
 

@@ -7,18 +7,19 @@ perhaps only when a value `moved` or `crossed` since the subscriber was last tol
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from driftline.errors import NotSupported
-from driftline.model.event import Event
+from driftline.errors import InvalidValue, NotSupported
+from driftline.model.event import Event, stamp_of
 from driftline.model.expression import NOT, TRUE, Expression
 from driftline.model.filter import Filter, filters_of
 from driftline.model.predicate import conjuncts, truth_of
 from driftline.model.scope import Scope
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
-from driftline.model.value import Value, admit_all
+from driftline.model.value import Value, admit, admit_all, show
 from driftline.model.variables import Variables, bind, variables_of
 
 
@@ -134,7 +135,9 @@ class Subscription:
         `now` (microseconds) is what `now()` reads; by default the event's own stamp or time.
         """
         known = admit_all(params, "parameter"), admit_all(env, "environment variable")
-        return self.truth(Scope(event, *known, now, float(elapsed))) is True
+        _check_event(event)
+        scope = Scope(event, *known, stamp_of(now, "now"), check_elapsed(elapsed))
+        return self.truth(scope) is True
 
     def filters(self, params: Mapping[str, Value] | None = None) -> tuple[Filter, ...]:
         """The condition as filters of which one must be true, with these parameters bound."""
@@ -152,6 +155,19 @@ class Subscription:
             parts.append(f"FROM {identifier(self.source)}")
         where = where_text(self.where, self.change)
         return " ".join([*parts, f"WHERE {where}"] if where else parts)
+
+
+def _check_event(given: object) -> None:
+    if not isinstance(given, Event):
+        raise InvalidValue("event", "an Event", show(given))
+
+
+def check_elapsed(elapsed: object) -> float:
+    """Seconds since the start, which never lies in the future."""
+    seconds = admit(elapsed, "elapsed")
+    if type(seconds) not in (int, float) or not 0 <= float(seconds) < math.inf:  # type: ignore[arg-type]
+        raise InvalidValue("elapsed", "seconds, 0 or more", show(elapsed))
+    return float(seconds)  # type: ignore[arg-type]
 
 
 def known(outcome: Outcome) -> Value | None:

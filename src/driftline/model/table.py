@@ -13,8 +13,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from driftline.errors import TableError
-from driftline.model.event import Event
-from driftline.model.value import KIND_OF, Kind, Value, admit, comparable, show
+from driftline.model.event import ENVELOPE, Event
+from driftline.model.value import KIND_OF, Kind, Value, admit, comparable, items_of, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,15 @@ class TableDeclaration:
         """Check and take in a declaration."""
         if not isinstance(name, str) or not name:
             raise TableError(show(name), "wanted a name that is not empty")
-        if not isinstance(key, str) or not key:
+        if not isinstance(key, str) or not key or key in ENVELOPE:
             raise TableError(name, f"wanted the name of a key attribute, came {show(key)}")
         return cls(
-            name, key, {column: _tick(name, column, t) for column, t in (ticks or {}).items()}
+            name,
+            key,
+            {
+                str(column): _tick(name, column, t)
+                for column, t in items_of(ticks, f"ticks of {name}")
+            },
         )
 
     def admit(self, event: Event) -> Value:
@@ -104,7 +109,7 @@ class Table:
             assert self.declaration.admit(row) == key
 
 
-def _tick(table: str, column: str, text: str | int) -> Decimal:
+def _tick(table: str, column: object, text: object) -> Decimal:
     try:
         tick = Decimal(str(text))
     except InvalidOperation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -116,10 +116,19 @@ def admit(value: object, where: str) -> Value:
 def admit_all(values: Mapping[str, object] | None, what: str) -> dict[str, Value]:
     """Bring named values to their canonical types; None among them means there is no such value."""
     return {
-        name: admit(value, f"{what} {name}")
-        for name, value in (values or {}).items()
+        str(name): admit(value, f"{what} {name}")
+        for name, value in items_of(values, what)
         if value is not None
     }
+
+
+def items_of(values: object, what: str) -> Iterable[tuple[object, object]]:
+    """The names and values of a mapping, none for None; anything else is refused."""
+    if values is None:
+        return ()
+    if not isinstance(values, Mapping):
+        raise InvalidValue(what, "names and values", show(values))
+    return values.items()
 
 
 def _admit_string(value: str, where: str) -> str:

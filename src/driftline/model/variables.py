@@ -117,11 +117,14 @@ def fold(expression: Expression) -> Expression:
     return expression
 
 
-def parameter_kinds(condition: Expression) -> dict[str, frozenset[Kind]]:
+def parameter_kinds(
+    condition: Expression, at_top: frozenset[Kind] = frozenset({Kind.BOOLEAN})
+) -> dict[str, frozenset[Kind]]:
     """The kinds a parameter may have, for those whose use says so; contradictions give none.
 
     Read from where it stands: in arithmetic it is a number (or a time, in a difference), as a
-    condition a boolean, beside a constant of the constant's kind.
+    condition a boolean, beside a constant of the constant's kind. `at_top` is for one that is the
+    whole expression.
     """
     kinds: dict[str, frozenset[Kind]] = {}
 
@@ -135,7 +138,7 @@ def parameter_kinds(condition: Expression) -> dict[str, frozenset[Kind]]:
             for node in nodes:
                 narrow(node, *known)
 
-    narrow(condition, Kind.BOOLEAN)
+    narrow(condition, *at_top)
     for node in walk(condition):
         if isinstance(node, And | Or):
             for item in node.items:
