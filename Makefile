@@ -41,8 +41,8 @@ format: setup ## Format the code and apply the safe lint fixes
 fuzz: setup ## Run the long random tests (ARGS="--hypothesis-seed=7" to replay)
 	$(bin)/python -m pytest tests/properties -m slow $(ARGS)
 
-bench: setup java ## Run the benchmarks
-	$(bin)/driftline bench $(ARGS)
+bench: setup java ## Run a benchmark (NAME=language ARGS="--full --json"); without NAME, list them
+	$(bin)/driftline bench $(NAME) $(ARGS)
 
 constraints: ## Resolve all dependencies anew and rewrite constraints.txt
 	@PYTHON="$(PYTHON)" bash scripts/constraints.sh

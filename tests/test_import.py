@@ -40,11 +40,6 @@ def test_importing_loads_nothing_heavy() -> None:
     assert not {name.partition(".")[0] for name in modules} & set(HEAVY)
 
 
-def test_importing_takes_less_than_a_blink() -> None:
-    # The best of three: the machine may be busy with something else.
-    assert min(_import()[0] for _ in range(3)) < IMPORT_SECONDS_MAX
-
-
 @pytest.mark.parametrize("name", driftline.__all__)
 def test_every_public_name_resolves(name: str) -> None:
     assert getattr(driftline, name) is not None

@@ -24,13 +24,26 @@ if TYPE_CHECKING:
         DriftlineError,
         InvalidValue,
         LanguageError,
+        LimitExceeded,
+        NotAdvertised,
         NotSupported,
         ParameterError,
+        SubscriptionEnded,
         TableError,
     )
     from driftline.handle import Handle
     from driftline.language.advertising import advertisement
-    from driftline.language.builder import attr, crossed, elapsed, env, moved, now, param, select
+    from driftline.language.builder import (
+        attr,
+        call,
+        crossed,
+        elapsed,
+        env,
+        moved,
+        now,
+        param,
+        select,
+    )
     from driftline.language.sql import parse
     from driftline.model.covering import covers, intersects
     from driftline.model.event import Event
@@ -55,6 +68,7 @@ _HOMES = {
     "moved": "driftline.language.builder",
     "crossed": "driftline.language.builder",
     "select": "driftline.language.builder",
+    "call": "driftline.language.builder",
     "SystemClock": "driftline.clock",
     "ManualClock": "driftline.clock",
     "DriftlineError": "driftline.errors",
@@ -63,6 +77,9 @@ _HOMES = {
     "ParameterError": "driftline.errors",
     "TableError": "driftline.errors",
     "NotSupported": "driftline.errors",
+    "LimitExceeded": "driftline.errors",
+    "NotAdvertised": "driftline.errors",
+    "SubscriptionEnded": "driftline.errors",
 }
 
 __all__ = [
@@ -82,6 +99,7 @@ __all__ = [
     "moved",
     "crossed",
     "select",
+    "call",
     "SystemClock",
     "ManualClock",
     "DriftlineError",
@@ -90,6 +108,9 @@ __all__ = [
     "ParameterError",
     "TableError",
     "NotSupported",
+    "LimitExceeded",
+    "NotAdvertised",
+    "SubscriptionEnded",
 ]
 
 

@@ -24,6 +24,8 @@ class OnChange(StrEnum):
     """What a change of a variable does to a live set of rows.
 
     SILENT: nothing until the next upsert of a row. REEVALUATE: tell at once what entered and left.
+    That is for parameters and the environment; time passing tells nothing by itself, so a row with
+    an `elapsed()` bound leaves with its next upsert or change of a variable.
     """
 
     SILENT = "silent"

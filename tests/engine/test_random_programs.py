@@ -24,6 +24,7 @@ PLAIN = [
     ("SELECT symbol, price + :p AS moved FROM stock WHERE symbol IN ('A', :s)", ["p", "s"]),
     ("SELECT * WHERE price > 3 - elapsed() OR symbol LIKE 'B%'", []),
     ("SELECT * WHERE price < 4 * env('e')", []),
+    ("SELECT price FROM stock WHERE price < 4 * env('e')", []),
     ("SELECT * FROM news WHERE NOT price = 2", []),
     ("SELECT * WHERE minute(now()) = 0 AND price IS NOT NULL", []),
 ]
@@ -36,8 +37,9 @@ SYMBOLS = ["A", "B", "BB", None]
 
 
 class NaiveSubscription:
-    def __init__(self, text, params, start, rows):
+    def __init__(self, text, params, start, rows, reevaluates):
         self.statement, self.params, self.start, self.rows = dl.parse(text), params, start, rows
+        self.reevaluates = reevaluates
         self.epoch, self.told, self.seen, self.reported = 0, {}, [], 0
 
     def scope(self, event, env, now):
@@ -48,8 +50,9 @@ class NaiveEngine:
     def __init__(self):
         self.subscriptions, self.table, self.env = {}, {}, {}
 
-    def subscribe(self, name, text, params, now, rows):
-        one = self.subscriptions[name] = NaiveSubscription(text, params, now, rows)
+    def subscribe(self, name, text, params, now, rows, reevaluates):
+        one = NaiveSubscription(text, params, now, rows, reevaluates)
+        self.subscriptions[name] = one
         if not rows:
             return []
         found = []
@@ -73,6 +76,11 @@ class NaiveEngine:
             return []
         del one.told[key]
         return [("leave", key, {}, old, one.epoch)]
+
+    def reevaluate(self, one, now):
+        if not one.reevaluates:
+            return []
+        return [told for key, row in self.table.items() for told in self.row(one, key, row, now)]
 
     def pattern(self, one, event, now):
         """Match the whole history again, from the first event on."""
@@ -125,6 +133,14 @@ def drained(handle):
 
 
 def run_program(seed, matcher):
+    try:
+        return program(seed, matcher)
+    except BaseException as error:
+        error.add_note(f"replay with program({seed}, …)")
+        raise
+
+
+def program(seed, matcher):
     draw = random.Random(seed)
     clock, naive = dl.ManualClock(), NaiveEngine()
     engine = dl.Engine(clock=clock, matcher=matcher)
@@ -157,8 +173,10 @@ def run_program(seed, matcher):
             text, names = draw.choice(PLAIN + PATTERNS)
             rows = "FROM stock" in text and "THEN" not in text and draw.random() < 0.5
             chosen = params(names)
-            handles[step] = engine.subscribe(text, chosen, rows=rows)
-            expected[step] = naive.subscribe(step, text, chosen, clock.now(), rows)
+            on_change = draw.choice(["silent", "reevaluate"]) if rows else "silent"
+            handles[step] = engine.subscribe(text, chosen, rows=rows, on_change=on_change)
+            loud = on_change == "reevaluate"
+            expected[step] = naive.subscribe(step, text, chosen, clock.now(), rows, loud)
         elif handles and action == "set":
             name = draw.choice(list(handles))
             chosen = params(handles[name].params)
@@ -167,8 +185,9 @@ def run_program(seed, matcher):
                     handles[name].set(**chosen, unknown=1)
             else:
                 handles[name].set(**chosen)
-                naive.subscriptions[name].params = chosen
-                naive.subscriptions[name].epoch += 1
+                one = naive.subscriptions[name]
+                one.params, one.epoch = chosen, one.epoch + 1
+                expected[name] = naive.reevaluate(one, clock.now())
         elif handles and action == "cancel":
             name = draw.choice(list(handles))
             handles.pop(name).cancel()
@@ -177,6 +196,9 @@ def run_program(seed, matcher):
             value = draw.choice([None, 0, 0.5, 1])
             engine.set_env("e", value)
             naive.env = {} if value is None else {"e": value}
+            for name, one in naive.subscriptions.items():
+                if "env(" in str(one.statement):
+                    expected[name] = naive.reevaluate(one, clock.now())
         elif action == "delete" and naive.table:
             key = draw.choice(list(naive.table))
             assert engine.delete("stock", key)

@@ -63,7 +63,7 @@ class Report:
     claims: list[Claim] = field(default_factory=list)
 
     def as_data(self) -> dict[str, object]:
-        """The one JSON object of the contract."""
+        """The one JSON object that `--json` prints; see docs/reference/command-line.md."""
         return {
             "benchmark": self.name,
             **self.figures,

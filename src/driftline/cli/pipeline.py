@@ -13,7 +13,7 @@ from rich.progress import TaskID
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, progress, read_values, stderr
-from driftline.errors import FileRefused
+from driftline.errors import FileRefused, PipelineFailed
 from driftline.files import read_subscriptions
 from driftline.language.records import Record
 
@@ -88,8 +88,11 @@ def run_with_bar(
 ) -> Summary:
     """Start a local Spark and run the pipeline under a progress bar."""
     # Imported when needed: Spark takes a second to load, and other commands do without it.
-    from driftline.spark.pipeline import run_match
-    from driftline.spark.session import local_session
+    try:
+        from driftline.spark.pipeline import run_match
+        from driftline.spark.session import local_session
+    except ModuleNotFoundError as error:
+        raise PipelineFailed("starting Spark", f"{error}: pip install 'driftline[spark]'") from None
 
     with progress() as bars:
         task = bars.add_task("starting Spark", total=None)

@@ -1,7 +1,7 @@
 """How large may a text be?
 
-The limits are checked on characters and tokens, before any parser sees them: a recursive parser
-given ten thousand parentheses would exhaust Python's stack.
+Length, tokens and nesting are checked before any parser sees the text: a recursive parser given ten
+thousand parentheses would exhaust Python's stack. The depth of the tree is checked as it is read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ TOKENS_MAX = 16_384
 """Tokens in a text: what the longest sensible text has, and parses in well under a second."""
 
 NESTING_MAX = 40
-"""Parentheses, CASEs and prefix operators inside one another. The SQL parser spends some twelve
-stack frames on each, and Python allows about a thousand."""
+"""Parentheses, CASEs and prefix operators inside one another: the SQL parser spends many stack
+frames on each, and Python allows about a thousand."""
 
 DEPTH_MAX = 200
 """Levels of the tree that is read: `a + b + c + …` is as deep as it is long."""

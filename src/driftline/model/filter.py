@@ -50,7 +50,11 @@ class Filter:
         return source + (" AND ".join(parts) or "TRUE")
 
 
-@lru_cache(maxsize=4096)
+# Matchers, covering and reviews ask for the filters of the same subscription again and again.
+_REMEMBERED = 4096
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def filters_of(source: str | None, where: Expression) -> tuple[Filter, ...]:
     """The filters of which one must be true; none at all if the condition can never be.
 

@@ -2,7 +2,7 @@
 
 A function sees only known values; an `Unknown` argument makes the call unknown before it is
 called (`coalesce` alone looks past unknowns, and is an expression of its own). A function that
-has no answer returns None with nothing else said, or an `Unknown` with its own reason.
+has no answer returns an `Unknown` with its own reason.
 """
 
 from __future__ import annotations

@@ -21,13 +21,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from driftline.errors import InvalidValue
 from driftline.language import columns
-from driftline.language.columns import TEXT, Layout
+from driftline.language.columns import Layout
 from driftline.model.value import WANTED
 
 SUBSCRIPTIONS = "subscriptions"
 PROBLEM = "problem"
-
-TEXT_SCHEMA = T.StructType([T.StructField(TEXT, T.StringType())])
 
 ADDED = (
     T.StructField(SUBSCRIPTIONS, T.ArrayType(T.StringType(), containsNull=False)),
