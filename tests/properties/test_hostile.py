@@ -15,6 +15,7 @@ from driftline.model.like import LikePattern
 # Processor time, not the clock's: the machine may be busy. Generous, because it is a bound on
 # blow-up, not a benchmark.
 SECONDS_MAX = 1.0
+USE_SECONDS_MAX = 6.0
 
 
 def _where(condition: str) -> str:
@@ -122,15 +123,19 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_text_within_the_limits_is_read_and_used_within_a_second(name: str) -> None:
-    """Whatever is read can be written, read again, spread into filters and asked about an event."""
+def test_a_text_within_the_limits_can_be_used_without_a_pause(name: str) -> None:
+    """Whatever is read can be written, read again, spread, matched and compared.
+
+    All that takes a fraction of the bound; what grows with the square of a list, or doubles with
+    each level, takes many times as much.
+    """
     started = time.process_time()
     wanted = parse(LARGE[name])
     assert parse(str(wanted)) == wanted
     wanted.filters()
     wanted.matches(Event("quote", {"x": 1, "y": 2}))
     covers(wanted, wanted)
-    assert time.process_time() - started < SECONDS_MAX
+    assert time.process_time() - started < USE_SECONDS_MAX
 
 
 def test_the_limits_say_what_they_are() -> None:
