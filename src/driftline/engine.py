@@ -48,7 +48,7 @@ from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
-from driftline.model.value import Value, admit, show
+from driftline.model.value import Value, admit, items_of, show
 from driftline.model.view import View
 
 Wanted: TypeAlias = str | Statement | Term
@@ -122,9 +122,10 @@ class Engine:
         """
         general = _statement(wanted)
         _check_party(party)
-        extra = sorted((params or {}).keys() - general.variables().parameters)
+        given = {str(name) for name, _ in items_of(params, "parameters")}
+        extra = given - general.variables().parameters
         if extra:
-            raise ParameterError((), tuple(extra), ())
+            raise ParameterError((), tuple(sorted(extra)), ())
         covered = [
             handle
             for handle in self._handles.values()

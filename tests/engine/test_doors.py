@@ -28,6 +28,7 @@ WRONG_CALLS = {
     "ticks as a list": lambda e: e.table("t", key="k", ticks=[1]),
     "a key of the envelope": lambda e: e.table("t", key="ce_id"),
     "extra parameters to unsubscribe": lambda e: e.unsubscribe("", "SELECT *", {"p": 1}),
+    "parameters as a list to unsubscribe": lambda e: e.unsubscribe("", "SELECT *", [1]),
     "covers of texts": lambda e: dl.covers("SELECT *", "SELECT *"),
     "intersects the wrong way round": lambda e: dl.intersects(
         dl.parse("SELECT *"), dl.advertisement("SELECT *")
