@@ -165,9 +165,11 @@ def _check_event(given: object) -> None:
 def check_elapsed(elapsed: object) -> float:
     """Seconds since the start, which never lies in the future."""
     seconds = admit(elapsed, "elapsed")
-    if type(seconds) not in (int, float) or not 0 <= float(seconds) < math.inf:  # type: ignore[arg-type]
-        raise InvalidValue("elapsed", "seconds, 0 or more", show(elapsed))
-    return float(seconds)  # type: ignore[arg-type]
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        seconds = math.nan
+    if 0 <= seconds < math.inf:
+        return float(seconds)
+    raise InvalidValue("elapsed", "seconds, 0 or more", show(elapsed))
 
 
 def known(outcome: Outcome) -> Value | None:
