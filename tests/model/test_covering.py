@@ -158,3 +158,9 @@ def test_an_advertisement_intersects(advertised: str, wanted: str, answer: bool)
 def test_an_advertisement_covers_another(general: str, specific: str, answer: bool) -> None:
     one, other = (advertisement(f"SELECT * WHERE {text}") for text in (general, specific))
     assert covers(one, other) is answer
+
+
+def test_a_filter_that_nothing_satisfies_intersects_no_advertisement() -> None:
+    says = advertisement("SELECT * WHERE x IS NOT NULL")
+    assert intersects(says, parse("SELECT * WHERE x > 3"))
+    assert not intersects(says, parse("SELECT * WHERE x > 5 AND x < 3"))
