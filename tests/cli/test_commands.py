@@ -112,6 +112,14 @@ def test_explain_gives_the_tree_as_json(driftline, event_file):
     assert parts[1]["seen"]["at"] == {"@time": "2026-01-31T09:30:00Z"}
 
 
+def test_explain_and_match_agree_on_an_event_without_a_stamp(driftline, event_file):
+    words = ("explain", "SELECT * WHERE elapsed() < 5", "--event", event_file, "--json")
+    found = driftline(*words).data
+    assert found["matches"] is False
+    assert found["explanation"]["outcome"] == "unknown"
+    assert driftline(*words, "--elapsed", 4).data["matches"] is True
+
+
 def test_explain_reads_standard_input(driftline, monkeypatch):
     stdin = io.TextIOWrapper(io.BytesIO(b'{"type": "q", "data": {"x": 1}}'))
     monkeypatch.setattr(sys, "stdin", stdin)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from driftline.errors import NotSupported
+from driftline.errors import PipelineFailed
 from driftline.model.value import microseconds_of
 from driftline.workload import prices
 from driftline.workload.prices import SYMBOLS, quotes
@@ -40,5 +40,5 @@ def test_a_quote_says_what_its_row_says():
 
 def test_a_missing_package_is_named_with_what_to_do(monkeypatch):
     monkeypatch.setattr(prices, "find_spec", lambda name: None)
-    with pytest.raises(NotSupported, match=r"pip install 'driftline\[data\]'"):
+    with pytest.raises(PipelineFailed, match=r"pip install 'driftline\[data\]'"):
         quotes()

@@ -17,7 +17,6 @@ from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.model.explanation import explain as explain_subscription
-from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription, check_elapsed
 
@@ -85,8 +84,9 @@ def explain(
     params: Annotated[str | None, typer.Option(help="Parameters: '{\"limit\": 10}'.")] = None,
     env: Annotated[str | None, typer.Option(help="Environment, as JSON.")] = None,
     elapsed: Annotated[
-        float, typer.Option(min=0, help="What elapsed() reads, in seconds: as if just subscribed.")
-    ] = 0.0,
+        float | None,
+        typer.Option(min=0, help="What elapsed() reads, in seconds. [default: as in match]"),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Say why an event does or does not match: each condition, and the values it saw.
@@ -96,10 +96,11 @@ def explain(
     statement = parse(text)
     if not isinstance(statement, Subscription) or statement.change is not None:
         raise NotSupported(str(statement), "explain looks at one event, so it needs a plain filter")
-    values = Standing.of(statement, read_values(params, "--params")).params
-    scope = Scope(
-        _read_event(event), values, read_values(env, "--env"), None, check_elapsed(elapsed)
-    )
+    standing = Standing.of(statement, read_values(params, "--params"))
+    # As `match` sees it, counting from 1970, unless told otherwise: unknown without a stamp.
+    scope = standing.scope(_read_event(event), read_values(env, "--env"))
+    if elapsed is not None:
+        scope.elapsed = check_elapsed(elapsed)
     found = explain_subscription(statement, scope)
     if json:
         print_json({"matches": found.outcome is True, "explanation": _as_data(found)})

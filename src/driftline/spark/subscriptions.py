@@ -5,7 +5,7 @@ sends with each task. Neither a path nor a broadcast variable of our own:
 
 - A path must be visible to every worker, and the file might change between the check and the
   reading, so that two workers would answer by different subscriptions.
-- Parsing ten thousand texts takes seconds, unpickling their models a fifth of one.
+- Parsing ten thousand texts takes seconds, unpickling their models much less.
 - PySpark itself turns a function above one megabyte into a broadcast, which lives exactly as long
   as the plan that needs it. One made here would need somebody to end it.
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from driftline.errors import FileRefused, NotSupported
+from driftline.errors import FileRefused, PipelineFailed
 from driftline.model.event import Event
 from driftline.model.value import microseconds_of
 
@@ -46,8 +46,9 @@ def quotes() -> list[Event]:
 def _data_file() -> Path:
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise NotSupported(
-            "the daily stock prices", f"need the package {_PACKAGE}: pip install 'driftline[data]'"
+        raise PipelineFailed(
+            "reading the daily stock prices",
+            f"they need the package {_PACKAGE}: pip install 'driftline[data]'",
         )
     return Path(spec.origin).parent / _FILE
 
