@@ -35,7 +35,8 @@ from driftline.handle import Handle, OnChange
 from driftline.language.advertising import advertisement as read_advertisement
 from driftline.language.builder import Term, select
 from driftline.language.sql import parse
-from driftline.matching.hashed import Hashed
+from driftline.matching.choice import make_matcher
+from driftline.matching.lazy import Lazy
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
@@ -58,7 +59,8 @@ class Engine:
     """Publish, subscribe, tables, environment and advertisements, in place.
 
     `clock` defaults to the machine's. With `advertised=True` the advertisement-based semantics
-    holds [SIENA §3.5]: a party may publish only what it advertised. `matcher` is for plain filters.
+    holds [SIENA §3.5]: a party may publish only what it advertised. `matcher` finds the plain
+    filters: "auto", "index", "poset", "scan" (see `matching.choice`) or one of your own, empty.
     """
 
     def __init__(
@@ -66,11 +68,11 @@ class Engine:
         clock: Clock | None = None,
         *,
         advertised: bool = False,
-        matcher: Matcher | None = None,
+        matcher: str | Matcher = "auto",
     ) -> None:
         self._clock = SystemClock() if clock is None else clock
         self._advertised = advertised
-        self._matcher = Hashed() if matcher is None else matcher
+        self._matcher = Lazy(make_matcher(matcher))
         self._handles: dict[str, Handle] = {}
         self._sequences: dict[str, SequenceMatcher] = {}
         self._rows: dict[str, LiveRows] = {}
@@ -148,7 +150,7 @@ class Engine:
             if handle.on_change is OnChange.REEVALUATE:
                 self._reevaluate(handle)
         elif handle.id not in self._sequences:
-            self._matcher.add(handle.id, standing)
+            self._matcher.move(handle.id, standing)
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
         scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)

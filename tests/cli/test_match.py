@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import driftline as dl
+from driftline.matching.choice import MATCHERS
 from driftline.workload.files import write_events, write_json_events
 
 EVENTS = [
@@ -84,7 +85,7 @@ def test_every_form_in_and_out_gives_the_same(driftline, files, subscriptions, e
     assert written(files / out) == EXPECTED
 
 
-@pytest.mark.parametrize("matcher", ["hashed", "poset", "scan"])
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_every_matcher_gives_the_same(driftline, files, matcher):
     assert driftline(*words(files), "--matcher", matcher).code == 0
     assert written(files / "out.jsonl") == EXPECTED

@@ -10,7 +10,6 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis.strategies import SearchStrategy
 
 from driftline.language.records import Record, record_from
-from driftline.matching.scan import Scan
 from driftline.model.event import Event
 from driftline.model.value import Value
 
@@ -49,8 +48,9 @@ def records(*texts: str, **params: Value) -> list[Record]:
 def expected(
     events: Iterable[Event], subscriptions: Iterable[Record], env: dict[str, Value] | None = None
 ) -> list[list[str]]:
-    """For each event the ids that the reference gives."""
-    scan = Scan()
-    for record in subscriptions:
-        scan.add(record.id, record.standing)
-    return [scan.match(event, env or {}) for event in events]
+    """For each event the ids that the definition gives."""
+    records = list(subscriptions)
+    return [
+        [record.id for record in records if record.standing.matches(event, env or {})]
+        for event in events
+    ]

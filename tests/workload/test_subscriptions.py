@@ -6,7 +6,8 @@ import json
 from statistics import mean, median
 
 from driftline.language.records import record_from, record_to
-from driftline.matching.hashed import Hashed
+from driftline.matching.choice import make_matcher
+from driftline.matching.lazy import Lazy
 from driftline.workload.prices import quotes
 from driftline.workload.subscriptions import subscriptions
 
@@ -53,7 +54,7 @@ def test_ids_are_unique_and_every_kind_occurs():
 
 def test_a_quote_satisfies_some_tens_of_ten_thousand():
     events = quotes()
-    matcher = Hashed()
+    matcher = Lazy(make_matcher("auto"))
     for record in subscriptions(events):
         matcher.add(record.id, record.standing)
     counts = [len(matcher.match(event, {})) for event in events[::61]]

@@ -1,13 +1,18 @@
 """THE BENCHMARKS behind `driftline bench NAME`: one file per question.
 
-Each module has `run(full, say) -> Report`. A benchmark asserts its answers before it reports a
-time, runs what a user would pick instead in the same run, and trusts CPU time and ratios more than
-the wall clock. Default sizes finish within a minute; `--full` runs everything.
+Each module has `run(full, say) -> Report`; those in `SIZED` can also be told the sizes, the
+workloads and the batch. A benchmark asserts its answers before it reports a time, runs what a user
+would pick instead in the same run, and trusts CPU time and ratios more than the wall clock. Default
+sizes finish within two minutes; `--full` runs everything.
 """
 
 from __future__ import annotations
 
 BENCHMARKS = {
     "language": "How long do import, parse and one match take, and what does hostile text cost?",
+    "matching": "Which of a million filters does an event satisfy, how fast, and at what cost?",
 }
 """Every benchmark by name, with its question; the module has the same name."""
+
+SIZED = ("matching",)
+"""The benchmarks whose sizes and workloads can be chosen."""

@@ -9,7 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
-_PACKAGES = ("driftline", "sqlglot", "numpy", "pyarrow", "pyspark")
+_PACKAGES = (
+    "driftline",
+    "sqlglot",
+    "numpy",
+    "numba",
+    "pyarrow",
+    "pyspark",
+    "duckdb",
+    "polars",
+)
 
 
 @dataclass(frozen=True, slots=True)

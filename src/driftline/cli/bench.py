@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from driftline.bench import BENCHMARKS
+from driftline.bench import BENCHMARKS, SIZED
 from driftline.bench.report import Report
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, stderr
@@ -16,6 +16,12 @@ from driftline.cli.output import print_json, print_table, stderr
 def bench(
     name: Annotated[str | None, typer.Argument(help="Which one; without it, list them.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Every size, however long.")] = False,
+    n: Annotated[str | None, typer.Option("--n", help="Sizes, such as 100000,1000000.")] = None,
+    workload: Annotated[str | None, typer.Option("--workload", help="Such as W1,W2.")] = None,
+    batch: Annotated[str | None, typer.Option("--batch", help="Events in a batch.")] = None,
+    churn: Annotated[
+        bool, typer.Option("--churn", help="Also add and discard, ten times.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Run a benchmark: ours beside what one would use instead, with the claims we make."""
@@ -27,9 +33,11 @@ def bench(
         return
     if name not in BENCHMARKS:
         raise typer.BadParameter(f"{name!r} is none of {', '.join(BENCHMARKS)}")
+    given = {"--n": n, "--workload": workload, "--batch": batch, "--churn": churn or None}
+    options = _sized(name, {option: text for option, text in given.items() if text is not None})
     module = import_module(f"driftline.bench.{name.replace('-', '_')}")
     with stderr.status("starting") as status:
-        report: Report = module.run(full, status.update)
+        report: Report = module.run(full, status.update, **options)
     if json:
         print_json(report.as_data())
         return
@@ -48,3 +56,40 @@ def bench(
             for claim in report.claims
         ),
     )
+
+
+# Beyond this the numbers of events and filters no longer fit the arrays that hold them.
+_SIZE_MAX = 100_000_000
+
+
+def _sized(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a benchmark that has sizes, read; refused for one that has none."""
+    if not given:
+        return {}
+    if name not in SIZED:
+        raise typer.BadParameter(f"{', '.join(given)} cannot be chosen for {name!r}")
+    options: dict[str, Any] = {"churn": given.get("--churn", False)}
+    if "--n" in given:
+        options["sizes"] = [_size("--n", word) for word in given["--n"].split(",")]
+    if "--batch" in given:
+        options["batch"] = _size("--batch", given["--batch"])
+    if "--workload" in given:
+        options["workloads"] = _workloads(given["--workload"])
+    return options
+
+
+def _size(option: str, word: str) -> int:
+    if word.strip().isdecimal() and 0 < int(word) <= _SIZE_MAX:
+        return int(word)
+    raise typer.BadParameter(f"{option}: {word!r} is no number from 1 to {_SIZE_MAX:,}")
+
+
+def _workloads(text: str) -> list[str]:
+    # Imported here, because it brings NumPy, which listing the benchmarks can do without.
+    from driftline.workload.matching import WORKLOADS
+
+    names = [word.strip().upper() for word in text.split(",")]
+    for name in names:
+        if name not in WORKLOADS:
+            raise typer.BadParameter(f"--workload: {name!r} is none of {', '.join(WORKLOADS)}")
+    return list(dict.fromkeys(names))

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from driftline.bulk import match_events
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, progress, read_values, stderr
 from driftline.errors import FileRefused
 from driftline.files import MatchWriter, count_events, match_row, read_events, read_subscriptions
-from driftline.matching.hashed import Hashed
-from driftline.matching.matcher import Matcher
-from driftline.matching.poset import Poset
-from driftline.matching.scan import Scan
-
+from driftline.matching.choice import make_matcher
+from driftline.matching.lazy import Lazy
 
 class Matchers(StrEnum):
-    """The matchers by name."""
+    """The matchers by name; see `matching.choice`."""
 
-    HASHED = "hashed"
+    AUTO = "auto"
+    INDEX = "index"
     POSET = "poset"
     SCAN = "scan"
-
-
-_MATCHERS: dict[Matchers, Callable[[], Matcher]] = {
-    Matchers.HASHED: Hashed,
-    Matchers.POSET: Poset,
-    Matchers.SCAN: Scan,
-}
 
 
 def match(
     subscriptions: Annotated[Path, typer.Option(help="JSON lines or Parquet: id, text, params.")],
     events: Annotated[Path, typer.Option(help="CloudEvents JSON lines, or Parquet columns.")],
     out: Annotated[Path, typer.Option(help="Where to write: .jsonl or .parquet.")],
-    by: Annotated[Matchers, typer.Option("--matcher", help="How to find them.")] = Matchers.HASHED,
+    by: Annotated[Matchers, typer.Option("--matcher", help="How to find them.")] = Matchers.AUTO,
     env: Annotated[str | None, typer.Option(help="Environment, as JSON.")] = None,
     default_type: Annotated[str | None, typer.Option(help="Type of events that have none.")] = None,
     json: JsonFlag = False,
@@ -53,7 +44,7 @@ def match(
         given.exists() and out.samefile(given) for given in (subscriptions, events)
     ):
         raise FileRefused(str(out), None, "wanted another file than those that are read")
-    matcher = _MATCHERS[by]()
+    matcher = Lazy(make_matcher(by.value))
     for record in read_subscriptions(subscriptions):
         matcher.add(record.id, record.standing)
     total = count_events(events)
@@ -62,8 +53,9 @@ def match(
         task = bars.add_task("matching", total=total)
         for batch in read_events(events, default_type):
             rows = []
-            for number, event in batch:
-                ids = [] if isinstance(event, str) else matcher.match(event, environment)
+            ids_of = match_events(matcher, [event for _, event in batch], environment).ids
+            for (number, event), found in zip(batch, ids_of.to_pylist(), strict=True):
+                ids = found or []
                 refused += isinstance(event, str)
                 matched += bool(ids)
                 told += len(ids)

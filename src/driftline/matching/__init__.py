@@ -1,7 +1,13 @@
-"""WHICH SUBSCRIPTIONS DOES THIS EVENT SATISFY?
+"""WHICH FILTERS DOES THIS EVENT SATISFY?
 
-`scan` tries each one and is the reference. `hashed`, the default, tries only those of which the
-type, one equality and one range fit. `poset` walks the covering relation from the widest filters
-down. All give the same answer; which is fastest depends on how much subscriptions name and how much
-they overlap.
+A matcher (`matcher`) holds filters by id; a bound that moves is a parameter of its filter. Events come
+one by one or as `columns`.
+
+- `scan` tries each filter, and is the reference.
+- `index` is compiled, and finds what fits without looking at the rest.
+- `poset` walks the covering relation from the widest filters down (`relations`, `nesting`, `box`).
+- `choice` makes one by its name, and says which is for what.
+- `lazy` puts standing subscriptions on any of them, those included that evolve.
+
+All give the same answers; `testing.checks` compares them.
 """

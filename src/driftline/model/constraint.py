@@ -7,7 +7,8 @@ expression without attributes (a bound that moves).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from driftline.model.comparison import COMPARISONS
@@ -16,7 +17,7 @@ from driftline.model.like import LikePattern
 from driftline.model.predicate import Comparison, In, IsNull, Like, Not
 from driftline.model.scope import Scope
 from driftline.model.value import KIND_OF, Value, comparable
-from driftline.model.variables import Variables, variables_of
+from driftline.model.variables import Variables, bind, fold, variables_of
 
 
 class Operator(enum.Enum):
@@ -103,6 +104,15 @@ class Constraint:
             return In(attribute, self.operand)
         assert self.operand is not None
         return Comparison(self.operator.value, attribute, self.operand)
+
+    def bound(self, params: Mapping[str, Value]) -> Constraint:
+        """The constraint with these parameters replaced by their values."""
+        if self.constant or not params:
+            return self
+        if isinstance(self.operand, tuple):
+            return replace(self, operand=tuple(fold(bind(item, params)) for item in self.operand))
+        assert isinstance(self.operand, Expression)
+        return replace(self, operand=fold(bind(self.operand, params)))
 
     def variables(self) -> Variables:
         """What the operand depends on."""

@@ -124,8 +124,8 @@ def filters_cover(generals: Sequence[Filter], specifics: Sequence[Filter]) -> bo
     pieces_left = _PIECES_MAX
     while queue:
         specific = queue.pop()
-        domains = _domains(specific)
-        if any(_covers(general, specific, domains) for general in generals):
+        domains = domains_of(specific)
+        if any(filter_covers(general, specific, domains) for general in generals):
             continue
         pieces = _split(specific)
         if pieces is None or len(pieces) > pieces_left:
@@ -135,17 +135,24 @@ def filters_cover(generals: Sequence[Filter], specifics: Sequence[Filter]) -> bo
     return True
 
 
-def filter_covers(general: Filter, specific: Filter) -> bool:
-    """Does every event of `specific` satisfy `general`? May wrongly say no, never wrongly yes."""
-    return _covers(general, specific, _domains(specific))
+def domains_of(one: Filter) -> dict[str, Domain]:
+    """What each attribute can be under the filter, for those it asks something of."""
+    asked: dict[str, list[Constraint]] = {}
+    for constraint in one.constraints:
+        asked.setdefault(constraint.attribute, []).append(constraint)
+    return {name: Domain.of(constraints) for name, constraints in asked.items()}
 
 
-def _domains(one: Filter) -> dict[str, Domain]:
-    return {name: Domain.of(one.on(name)) for name in {c.attribute for c in one.constraints}}
+def filter_covers(
+    general: Filter, specific: Filter, domains: Mapping[str, Domain] | None = None
+) -> bool:
+    """Does every event of `specific` satisfy `general`? May wrongly say no, never wrongly yes.
 
-
-def _covers(general: Filter, specific: Filter, domains: Mapping[str, Domain]) -> bool:
-    """Attribute by attribute: do the values left to the specific filter satisfy the general one?"""
+    Attribute by attribute: do the values left to the specific filter satisfy the general one?
+    `domains` are those of `specific`, where they were worked out before.
+    """
+    if domains is None:
+        domains = domains_of(specific)
     if any(domain.empty for domain in domains.values()):
         return True
     if general.type is not None and general.type != specific.type:

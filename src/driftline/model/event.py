@@ -26,8 +26,8 @@ from driftline.model.value import (
 ENVELOPE = ("ce_type", "ce_id", "ce_source", "ce_time", "ce_entered")
 
 # The years 1 to 9999, which is what a time can say: microseconds since 1970.
-_EARLIEST_US = -62_135_596_800_000_000
-_LATEST_US = 253_402_300_799_999_999
+EARLIEST_US = -62_135_596_800_000_000
+LATEST_US = 253_402_300_799_999_999
 
 
 class Event:
@@ -161,6 +161,6 @@ def stamp_of(value: object, where: str) -> int | None:
         return microseconds_of(admitted)
     if type(admitted) is not int:
         raise InvalidValue(where, "integer microseconds or a time with a zone", type_name(admitted))
-    if not _EARLIEST_US <= admitted <= _LATEST_US:
+    if not EARLIEST_US <= admitted <= LATEST_US:
         raise InvalidValue(where, "microseconds between the years 1 and 9999", show(admitted))
     return admitted

@@ -8,6 +8,7 @@ is true of an event if and only if one of its filters is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,7 +18,8 @@ from driftline.model.expression import FALSE, NOT, TRUE, Attribute, Expression, 
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
 from driftline.model.scope import NO_EVENT, Scope
 from driftline.model.truth import Unknown
-from driftline.model.variables import attributes_of, fold, variables_of
+from driftline.model.value import Value
+from driftline.model.variables import attributes_of, bind, fold, variables_of
 
 # Beyond this many filters a condition is cheaper to evaluate than to spread; the part that would
 # go over is kept whole as one condition, which is exact but cannot be indexed or compared.
@@ -38,6 +40,23 @@ class Filter:
             return False
         return all(constraint.holds(scope) for constraint in self.constraints) and all(
             condition.evaluate(scope) is True for condition in self.conditions
+        )
+
+    def bound(self, params: Mapping[str, Value]) -> Filter:
+        """The filter with these parameters replaced by their values.
+
+        >>> from driftline import attr, param
+        >>> (moving,) = filters_of(None, (attr.x < 2 * param.p).expression)
+        >>> str(moving), str(moving.bound({"p": 3}))
+        ('x < 2 * :p', 'x < 6')
+        """
+        if not params:
+            return self
+        conditions = (fold(bind(condition, params)) for condition in self.conditions)
+        return Filter(
+            self.type,
+            tuple(constraint.bound(params) for constraint in self.constraints),
+            tuple(condition for condition in conditions if condition != TRUE),
         )
 
     def on(self, attribute: str) -> tuple[Constraint, ...]:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from driftline.language.columns import Layout, events_of
+from driftline.bulk import match_batch
+from driftline.language.columns import Layout
 from driftline.spark.schemas import PROBLEM, SUBSCRIPTIONS, layout_of, marked_schema
 from driftline.spark.subscriptions import Packed, Subscriptions, matcher_for, pack
 
@@ -76,20 +77,5 @@ class _Mark:
         matcher, env = matcher_for(self.packed)
         names = [*self.layout.names, SUBSCRIPTIONS, PROBLEM]
         for batch in batches:
-            ids: list[list[str] | None] = []
-            problems: list[str | None] = []
-            for event in events_of(batch, self.layout):
-                if isinstance(event, str):
-                    ids.append(None)
-                    problems.append(event)
-                else:
-                    ids.append(matcher.match(event, env) or None)
-                    problems.append(None)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    *batch.columns,
-                    pa.array(ids, pa.list_(pa.field("element", pa.string(), nullable=False))),
-                    pa.array(problems, pa.string()),
-                ],
-                names=names,
-            )
+            told = match_batch(matcher, batch, self.layout, env)
+            yield pa.RecordBatch.from_arrays([*batch.columns, told.ids, told.problems], names=names)

@@ -9,16 +9,15 @@ sends with each task. Neither a path nor a broadcast variable of our own:
 - PySpark itself turns a function above one megabyte into a broadcast, which lives exactly as long
   as the plan that needs it. One made here would need somebody to end it.
 
-A worker builds its matcher at the first task and keeps it under a fingerprint of everything that
-went into it. A Python worker outlives a query and serves others, so a cache that asked less (the
-name of a query, say) would answer with somebody else's subscriptions.
+In the worker they become an index file, which the workers of a machine share (see `index_cache`); a
+handful is matched without. A worker keeps what it has opened under the fingerprint of the
+subscriptions: a Python worker outlives a query and serves others, so a cache that asked less (the
+name of a query, say) would answer with somebody else's subscriptions. The environment is part of
+the question and not of what is kept.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,8 +28,10 @@ from typing import TypeAlias
 from driftline.errors import InvalidValue, NotSupported
 from driftline.files import read_subscriptions
 from driftline.language.records import Record
-from driftline.matching.hashed import Hashed
-from driftline.matching.matcher import Matcher
+from driftline.matching.choice import FEW, make_matcher
+from driftline.matching.lazy import Lazy
+from driftline.matching.matcher import StandingMatcher
+from driftline.matching.roster import Roster
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value, admit
 
@@ -43,11 +44,16 @@ KEPT_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Checked subscriptions and the environment, ready to travel."""
+    """Checked subscriptions and the environment, ready to travel.
+
+    The fingerprint is that of the subscriptions. It names a version of the index, which another
+    environment does not change.
+    """
 
     fingerprint: str
     payload: bytes
     count: int
+    env: Mapping[str, Value]
 
 
 def pack(subscriptions: Subscriptions, env: Mapping[str, object] | None = None) -> Packed:
@@ -63,12 +69,8 @@ def pack(subscriptions: Subscriptions, env: Mapping[str, object] | None = None) 
             raise InvalidValue("subscriptions", "each id once", f"{record.id!r} again")
         seen.add(record.id)
     environment = {name: admit(value, f"env({name!r})") for name, value in (env or {}).items()}
-    content = pickle.dumps(
-        ([(record.id, record.standing) for record in records], environment), protocol=5
-    )
-    return Packed(
-        hashlib.sha256(content).hexdigest(), zlib.compress(content, level=1), len(records)
-    )
+    roster = Roster.of((record.id, record.standing) for record in records)
+    return Packed(roster.fingerprint, roster.packed(), len(roster), environment)
 
 
 def _check(record: Record) -> None:
@@ -80,19 +82,29 @@ def _check(record: Record) -> None:
         )
 
 
-_kept: OrderedDict[str, tuple[Matcher, Mapping[str, Value]]] = OrderedDict()
+_kept: OrderedDict[str, StandingMatcher] = OrderedDict()
 
 
-def matcher_for(packed: Packed) -> tuple[Matcher, Mapping[str, Value]]:
-    """The matcher and environment of this process for these subscriptions, built if it has none."""
+def matcher_for(packed: Packed) -> tuple[StandingMatcher, Mapping[str, Value]]:
+    """The matcher of this process for these subscriptions, and the environment to ask it with."""
     found = _kept.get(packed.fingerprint)
     if found is None:
-        standing, env = pickle.loads(zlib.decompress(packed.payload))
-        matcher = Hashed()
-        for id, one in standing:
-            matcher.add(id, one)
-        found = _kept[packed.fingerprint] = (matcher, env)
+        found = _kept[packed.fingerprint] = _matcher(packed)
         while len(_kept) > KEPT_MAX:
             _kept.popitem(last=False)
     _kept.move_to_end(packed.fingerprint)
-    return found
+    return found, packed.env
+
+
+def _matcher(packed: Packed) -> StandingMatcher:
+    if packed.count > FEW:
+        # Imported when one is wanted: it brings compiled code with it.
+        from driftline.spark.index_cache import shared_for
+
+        return shared_for(packed.fingerprint, packed.payload)
+    roster = Roster.unpacked(packed.payload)
+    standing = roster.reader()
+    matcher = Lazy(make_matcher("auto"))
+    for place, id in enumerate(roster.ids):
+        matcher.add(id, standing[place])
+    return matcher

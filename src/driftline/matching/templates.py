@@ -1,0 +1,203 @@
+"""How are filters of one shape written quickly, one by one or many at once?
+
+The same text is subscribed to again and again with other values for its parameters, and values
+move. So the letters of its filters are written once; what is left is to put operands in their
+places. Whatever would need more than that (a long text, an integer beyond 2^53, an IN with
+parameters, a value of another kind than before) is left to `letters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from driftline.errors import InvalidValue
+from driftline.kernels import layout
+from driftline.kernels.keys import TEXT_EXACT
+from driftline.kernels.types import Bytes, Words
+from driftline.matching.axes import Axes
+from driftline.matching.columns import Column, Columns, Texts
+from driftline.matching.letters import INEXACT, Letter, Writer
+from driftline.matching.matcher import Bounds
+from driftline.model.filter import Filter
+from driftline.model.value import KIND_OF, Kind, Value, microseconds_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the operand of a parameter goes: which letter, which word of it."""
+
+    letter: int
+    word: int
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The letters of some filters, and the places of their parameters."""
+
+    said: tuple[Filter, ...]
+    letters: list[Letter]
+    text: bytes
+    places: tuple[Place, ...]
+
+    def filled(self, bounds: Bounds) -> tuple[list[Letter], bytearray] | None:
+        """The letters with these values; None where it takes more than putting them in."""
+        text = bytearray(self.text)
+        letters = [letter.copy(text) for letter in self.letters]
+        for place in self.places:
+            value = bounds.get(place.name)
+            parts = letters[place.letter].parts
+            kind = type(value)
+            if kind is float or kind is int:
+                if place.kind is not Kind.NUMBER or not -INEXACT < value < INEXACT:  # type: ignore[operator]
+                    return None
+                parts[place.word] = value  # type: ignore[call-overload]
+            elif KIND_OF.get(kind) is not place.kind:
+                return None
+            elif kind is str or kind is bytes:
+                raw = value.encode() if kind is str else value  # type: ignore[union-attr]
+                if len(raw) > TEXT_EXACT:  # type: ignore[arg-type]
+                    return None
+                parts[place.word] = len(text)
+                parts[place.word + 1] = len(raw)  # type: ignore[arg-type]
+                text += raw  # type: ignore[operator]
+            else:
+                key = microseconds_of(value) if isinstance(value, datetime) else int(value)  # type: ignore[call-overload]
+                parts[place.word] = key
+        return letters, text
+
+
+def template_of(
+    axes: Axes, m: Words, said: tuple[Filter, ...], bounds: Bounds
+) -> Template | None:
+    """The template of some filters, written with a first set of values; None if there is none."""
+    writer = Writer(axes, m, bounds, slots=[])
+    letters = writer.letters(said)
+    if writer.slots is None or any(letter.doubt for letter in letters):
+        return None
+    # A first value that nothing satisfies leaves out its alternative, and the places in it.
+    if {slot.name for slot in writer.slots} != bounds.keys() or len(letters) < len(said):
+        return None
+    if any(slot.letter not in letters for slot in writer.slots):
+        return None
+    places = tuple(
+        Place(letters.index(slot.letter), slot.place, slot.name, KIND_OF[type(bounds[slot.name])])
+        for slot in writer.slots
+    )
+    if any(place.kind in (Kind.STRING, Kind.BYTES) for place in places) and any(
+        not _is_short(bounds[place.name]) for place in places
+    ):
+        return None
+    return Template(said, letters, bytes(writer.text), places)
+
+
+def _is_short(value: Value) -> bool:
+    if isinstance(value, str):
+        value = value.encode()
+    return not isinstance(value, bytes) or len(value) <= TEXT_EXACT
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The letters of many: `per` rows for each."""
+
+    rows: Words
+    per: int
+    texts: Bytes
+
+
+def batch_of(template: Template, count: int, bounds: Mapping[str, ArrayLike]) -> Batch | None:
+    """The letters with each row of values; None where it takes more than putting them in."""
+    columns = _columns(bounds, count)
+    for place in template.places:
+        column = columns.get(place.name)
+        if column is None or column.kind is not place.kind or not _is_plain(column):
+            return None
+    letters = template.letters
+    width = layout.LETTER_HEAD + max(len(letter.parts) for letter in letters)
+    rows = np.zeros((count, len(letters), width), np.int64)
+    for at, letter in enumerate(letters):
+        letter.pack_into(memoryview(rows[0, at]).cast("B"), len(letters) > 1)
+        rows[1:, at] = rows[0, at]
+    runs = [np.frombuffer(template.text or b"\0", np.uint8)]
+    size = len(runs[0])
+    bases: dict[str, int] = {}
+    for name, column in columns.items():
+        if isinstance(column.values, Texts):
+            bases[name] = size
+            runs.append(column.values.data)
+            size += len(column.values.data)
+    for place in template.places:
+        word = layout.LETTER_HEAD + place.word
+        values = columns[place.name].values
+        if isinstance(values, Texts):
+            rows[:, place.letter, word] = values.starts + bases[place.name]
+            rows[:, place.letter, word + 1] = values.lengths
+        elif place.kind is Kind.NUMBER:
+            rows[:, place.letter, word] = values.astype(np.float64).view(np.int64)
+        else:
+            rows[:, place.letter, word] = values
+    return Batch(rows.reshape(-1, width), len(letters), np.concatenate(runs))
+
+
+def row_of(bounds: Mapping[str, ArrayLike], at: int) -> dict[str, Value]:
+    """The values of one row."""
+    return {name: _scalar(values, at) for name, values in bounds.items()}
+
+
+def _scalar(values: Any, at: int) -> Any:
+    value = values[at]
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_lengths(bounds: Mapping[str, ArrayLike], count: int) -> None:
+    """Has every column as many values as there are ids?"""
+    for name, values in bounds.items():
+        came = len(values)  # type: ignore[arg-type]
+        if came != count:
+            raise InvalidValue(f":{name}", f"{count} values", str(came))
+
+
+def _columns(bounds: Mapping[str, ArrayLike], count: int) -> dict[str, Column]:
+    if not bounds:
+        return {}
+    # A batch of events has the same columns; the type is of no concern here.
+    return {
+        column.attribute: column
+        for column in Columns.of_arrays("bounds", bounds)
+        if column.attribute in bounds
+    }
+
+
+def _is_plain(column: Column) -> bool:
+    """Has every row a value that a letter can hold as it is?"""
+    if column.valid is not None:
+        return False
+    values: NDArray[Any] | Texts = column.values
+    if isinstance(values, Texts):
+        return bool(values.lengths.max(initial=0) <= TEXT_EXACT)
+    if column.kind is Kind.NUMBER:
+        # NaN fails here too.
+        return bool(np.all(np.abs(values) < INEXACT))
+    return True
+
+
+def is_constant(said: Sequence[Filter]) -> bool:
+    """Have they no parameters, as far as a quick look tells?"""
+    for one in said:
+        if one.conditions:
+            return False
+        for constraint in one.constraints:
+            if not constraint.constant:
+                return False
+    return True
