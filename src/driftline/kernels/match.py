@@ -17,7 +17,6 @@ from driftline.kernels.layout import (
     A_KIND,
     BIG,
     BIG_WORDS,
-    BORN,
     BY_HASH,
     BY_TEXT,
     C_COUNT,
@@ -93,50 +92,6 @@ _ALL, _SOME, _NONE = 1, 2, 3
 
 
 @allocating
-def match_one(
-    m: Words,
-    columns: Words,
-    keys: Words,
-    texts: Bytes,
-    present: Words,
-    presents: int,
-    stamps: Words,
-    tick: int,
-    pairs: Words,
-    refs: Numbers,
-    out: Numbers,
-) -> int:
-    """Write the numbers of what the one event satisfies, in the order added; how many.
-
-    A number of which the index is not sure is written as its complement. `refs` and `out` must hold
-    one more than there are entries.
-    """
-    m8 = m.view(np.uint8)
-    rulers = m[RULER_TOP] if m[BORN] > 0 else 0
-    codes = np.empty((rulers, 1), np.uint8)
-    coded = np.zeros(rulers, np.uint8)
-    combined = np.empty((3 * (presents + 1), 2), np.int64)
-    combinations = _combinations(m, columns, present, presents, combined)
-    visits = np.empty(combinations, np.int64)
-    count = _visits(m, m8, columns, keys, 0, texts, combined, combinations, visits, 0)
-    k = 0
-    members = np.zeros(1, np.int64)
-    for visit in range(count):
-        cluster = visits[visit]
-        if m[cluster + C_FAMILIES_N] > 0:
-            pairs, found = _scan_families(
-                m, m8, cluster, columns, keys, 0, 1, texts, members, 1, codes, coded, pairs, 0
-            )
-            for at in range(found):
-                k = _emit(m, pairs[at] & _REF, stamps, tick, out, k)
-        found = _scan_layers(m, m8, cluster, columns, keys, 0, texts, refs, 0)
-        for at in range(found):
-            k = _emit(m, np.int64(refs[at]), stamps, tick, out, k)
-    _order(m, out, k)
-    return k
-
-
-@allocating
 def match_event(
     m: Words,
     letter: Words,
@@ -144,17 +99,18 @@ def match_event(
     columns: Words,
     keys: Words,
     texts: Bytes,
-    present: Words,
     stamps: Words,
     tick: int,
-    pairs: Words,
     refs: Numbers,
     out: Numbers,
 ) -> int:
-    """As `match_one`, of an event given as `count` pairs of an axis and a raw value.
+    """Write the numbers of what one event satisfies, in the order added; how many.
 
-    The columns must name no axis but those that every event has; they do so again afterwards.
+    The event is given as `count` pairs of an axis and a raw value. `columns` must name no axis but
+    those that every event has; it does so again afterwards. A number of which the index is not sure
+    is written as its complement. `refs` and `out` must hold one more than there are entries.
     """
+    m8 = m.view(np.uint8)
     for at in range(count):
         axis, raw = letter[2 * at], letter[2 * at + 1]
         kind = m[axis_at(m, axis) + A_KIND]
@@ -164,13 +120,66 @@ def match_event(
             raw = text_key(texts, raw >> 32, raw & _REF)
         elif kind == HASH:
             raw = text_hash(texts, raw >> 32, raw & _REF)
-        present[at] = axis
         columns[axis] = at + 1
         keys[at + 1, 0] = raw
-    k = match_one(m, columns, keys, texts, present, count, stamps, tick, pairs, refs, out)
+    k = 0
+    for naming in range(3):
+        type_key = 0
+        if naming != UNTYPED:
+            column = columns[TYPE_TEXT if naming == BY_TEXT else TYPE_HASH]
+            if column < 0:
+                continue
+            type_key = keys[column, 0]
+        for at in range(-1, count):
+            axis = np.int64(-1)
+            key = np.int64(0)
+            if at < 0:
+                clusters = m[UNKEYED + naming]
+            else:
+                axis, key = letter[2 * at], keys[at + 1, 0]
+                clusters = m[axis_at(m, axis) + A_CLUSTERS + naming]
+            if clusters == 0 or key == MISSING:
+                continue
+            cluster = _cluster(m, m8, columns, keys, 0, texts, naming, type_key, axis, key)
+            if cluster == 0:
+                continue
+            if m[cluster + C_FAMILIES_N] > 0:
+                k = _match_tiles(m, m8, cluster, columns, keys, texts, stamps, tick, out, k)
+            found = _scan_layers(m, m8, cluster, columns, keys, 0, texts, refs, 0)
+            for place in range(found):
+                k = _emit(m, np.int64(refs[place]), stamps, tick, out, k)
     for at in range(count):
         # "Is it there?" is an axis on which an event without the attribute has a key too.
-        columns[present[at]] = 0 if m[axis_at(m, present[at]) + A_KIND] == PRESENCE else -1
+        axis = letter[2 * at]
+        columns[axis] = 0 if m[axis_at(m, axis) + A_KIND] == PRESENCE else -1
+    _order(m, out, k)
+    return k
+
+
+@allocating
+def _match_tiles(
+    m: Words,
+    m8: Bytes,
+    cluster: int,
+    columns: Words,
+    keys: Words,
+    texts: Bytes,
+    stamps: Words,
+    tick: int,
+    out: Numbers,
+    k: int,
+) -> int:
+    """What one event finds in the tiles of a cluster."""
+    rulers = m[RULER_TOP]
+    codes = np.empty((rulers, 1), np.uint8)
+    coded = np.zeros(rulers, np.uint8)
+    members = np.zeros(1, np.int64)
+    pairs, found = _scan_families(
+        m, m8, cluster, columns, keys, 0, 1, texts, members, 1, codes, coded,
+        np.empty(BIG, np.int64), 0,
+    )
+    for at in range(found):
+        k = _emit(m, pairs[at] & _REF, stamps, tick, out, k)
     return k
 
 
@@ -568,13 +577,13 @@ def _scan_family(
 ) -> tuple[Words, int]:
     bigs = m[family + F_BIGS]
     smalls = (m[family + F_COUNT] - bigs * BIG + SMALL - 1) >> 6
-    # Three axes at a time; a family of fewer looks twice at one, which changes nothing.
-    d1, d2 = min(1, dims - 1), min(2, dims - 1)
-    r0, r1, r2 = codes[rows[0]], codes[rows[d1]], codes[rows[d2]]
+    # Three or four axes at a time; a family of fewer looks twice at one, which changes nothing.
+    d1, d2, d3 = min(1, dims - 1), min(2, dims - 1), min(3, dims - 1)
+    r0, r1, r2, r3 = codes[rows[0]], codes[rows[d1]], codes[rows[d2]], codes[rows[d3]]
     c0 = _column(m, family, columns, 0)
     c1, c2 = _column(m, family, columns, d1), _column(m, family, columns, d2)
     hits = np.empty(count, np.int64)
-    words = np.empty(count, np.int64)
+    words = np.empty((count + 1) * BIG_WORDS, np.int64)
     for number in range(bigs + smalls):
         tile = m[m[family + F_TILES] + number]
         if len(pairs) < found + BIG * count:
@@ -584,32 +593,32 @@ def _scan_family(
         if number < bigs:
             b0 = u64(tile + rows_at(dims, BIG))
             b1, b2 = b0 + u64(d1 * CELLS * BIG_WORDS), b0 + u64(d2 * CELLS * BIG_WORDS)
+            b3 = b0 + u64(d3 * CELLS * BIG_WORDS)
             for at in range(u64(count)):
                 e = u64(members[at])
-                a0 = b0 + (u64(r0[e]) << u64(3))
-                a1 = b1 + (u64(r1[e]) << u64(3))
-                a2 = b2 + (u64(r2[e]) << u64(3))
+                a0, a1 = b0 + (u64(r0[e]) << u64(3)), b1 + (u64(r1[e]) << u64(3))
+                a2, a3 = b2 + (u64(r2[e]) << u64(3)), b3 + (u64(r3[e]) << u64(3))
                 any_bit = np.int64(0)
+                first_word = hit << u64(3)
                 for word in range(u64(BIG_WORDS)):
-                    any_bit |= m[a0 + word] & m[a1 + word] & m[a2 + word]
+                    bits = m[a0 + word] & m[a1 + word] & m[a2 + word] & m[a3 + word]
+                    words[first_word + word] = bits
+                    any_bit |= bits
                 hits[hit] = np.int64(e)
                 hit += u64(any_bit != 0)
             for at in range(hit):
                 e = u64(hits[at])
                 event = u64(block) + e
                 x0, x1, x2 = keys[c0, event], keys[c1, event], keys[c2, event]
-                a0 = b0 + (u64(r0[e]) << u64(3))
-                a1 = b1 + (u64(r1[e]) << u64(3))
-                a2 = b2 + (u64(r2[e]) << u64(3))
                 for word in range(u64(BIG_WORDS)):
-                    bits = m[a0 + word] & m[a1 + word] & m[a2 + word]
+                    bits = words[(at << u64(3)) + word]
+                    for dim in range(4, dims):
+                        cell = codes[rows[dim], e]
+                        bits &= m[b0 + u64((dim * CELLS + cell) * BIG_WORDS) + word]
                     if bits != 0:
-                        for dim in range(3, dims):
-                            cell = codes[rows[dim], e]
-                            bits &= m[b0 + u64((dim * CELLS + cell) * BIG_WORDS) + word]
                         found = _verify(
-                            m, m8, family, u64(tile) + u64(64) * word, u64(BIG), bits, dims, d1, d2,
-                            x0, x1, x2, columns, keys, event, e, texts, pairs, found,
+                            m, m8, family, u64(tile) + u64(64) * word, u64(BIG), bits, dims, d1,
+                            d2, x0, x1, x2, columns, keys, event, e, texts, pairs, found,
                         )
         else:
             b0 = u64(tile + rows_at(dims, SMALL))
@@ -617,6 +626,8 @@ def _scan_family(
             for at in range(u64(count)):
                 e = u64(members[at])
                 bits = m[b0 + u64(r0[e])] & m[b1 + u64(r1[e])] & m[b2 + u64(r2[e])]
+                for dim in range(3, dims):
+                    bits &= m[b0 + u64(dim * CELLS + codes[rows[dim], e])]
                 hits[hit] = np.int64(e)
                 words[hit] = bits
                 hit += u64(bits != 0)
@@ -624,8 +635,6 @@ def _scan_family(
                 e, bits = u64(hits[at]), words[at]
                 event = u64(block) + e
                 x0, x1, x2 = keys[c0, event], keys[c1, event], keys[c2, event]
-                for dim in range(3, dims):
-                    bits &= m[b0 + u64(dim * CELLS + codes[rows[dim], e])]
                 found = _verify(
                     m, m8, family, u64(tile), u64(SMALL), bits, dims, d1, d2, x0, x1, x2, columns, keys,
                     event, e, texts, pairs, found,
@@ -717,23 +726,22 @@ def _by_event(pairs: Words, found: int, size: int, starts: Words, refs: Words) -
 @allocating
 def _order(m: Words, out: Numbers, count: int) -> None:
     """Bring the numbers into the order in which their subscriptions were added."""
+    keyed = np.empty(count, np.int64)
+    for at in range(count):
+        keyed[at] = _sequence(m, out[at])
     if count > _FEW:
-        keyed = np.empty(count, np.int64)
-        for at in range(count):
-            keyed[at] = _sequence(m, out[at])
         out[:count] = out[:count][np.argsort(keyed)]
         return
     for at in range(1, count):
-        number = out[at]
-        sequence = _sequence(m, number)
+        number, sequence = out[at], keyed[at]
         to = at
-        while to > 0 and _sequence(m, out[to - 1]) > sequence:
-            out[to] = out[to - 1]
+        while to > 0 and keyed[to - 1] > sequence:
+            out[to], keyed[to] = out[to - 1], keyed[to - 1]
             to -= 1
-        out[to] = number
+        out[to], keyed[to] = number, sequence
 
 
-@jit
+@inlined
 def _sequence(m: Words, number: int) -> int:
     whole = np.int64(number)
     return m[entry(m, whole if whole >= 0 else ~whole) + E_SEQUENCE]

@@ -30,7 +30,8 @@ from driftline.kernels import layout
 from driftline.kernels.axes import begin
 from driftline.kernels.changes import add_many, change_many, discard_many, has_room
 from driftline.kernels.match import match_event, match_many
-from driftline.matching.axes import TYPE, Axes, Reader
+from driftline.kernels.types import Words
+from driftline.matching.axes import TYPE, Axes
 from driftline.matching.bounds import admitted, alternatives, parameters_of
 from driftline.matching.columns import Columns
 from driftline.matching.encode import encode
@@ -57,6 +58,8 @@ _FIRST_ENTRIES = 1024
 _FIRST_PARTS = 16
 _FIRST_TEXT = 4096
 _TEMPLATES_MAX = 4096
+_SLACK = 1024
+"""Bytes of text that a template may add to its own."""
 
 
 class Index:
@@ -83,7 +86,6 @@ class Index:
     def _make_room(self, entries: int) -> None:
         """For what one event may find: kernels do not look how much there is."""
         self._stamps = np.zeros(entries, np.int64)
-        self._pairs = np.zeros(entries + 1, np.int64)
         self._refs = np.zeros(entries + 1, np.int32)
         self._out = np.zeros(entries + 1, np.int32)
 
@@ -96,9 +98,11 @@ class Index:
         self._words = memoryview(self._letter)
         self._floats = memoryview(self._letter.view(np.float64))
         self._keys = np.zeros((words, 1), np.int64)
-        self._present = np.zeros(words, np.int64)
         self._text = np.zeros(text, np.uint8)
         self._text_bytes = memoryview(self._text)
+        self._event_text = np.zeros(text, np.uint8)
+        self._event_bytes = memoryview(self._event_text)
+        self._type: tuple[str | None, tuple[int, ...], int] = (None, (), 0)
         self._scratch = np.zeros(_scratch_words(words, text), np.int64)
 
     # Changes
@@ -106,18 +110,19 @@ class Index:
     def add(self, id: str, filters: Filters, bounds: Bounds = NO_BOUNDS) -> None:
         """Take in what goes by this id, replacing what did; it becomes the last added."""
         said = alternatives(filters)
-        letters, text = self._write(said, bounds)
+        rows, per, doubted = self._post(said, bounds)
         before = self._numbers.get(id)
         if before is not None:
             self._drop(before)
-        rows, texts = self._post(letters, text)
-        self._apply(add_many, rows, len(letters), texts, self._one)
-        number = int(self._one[0])
-        self._numbers[id] = number
+        self._apply(add_many, rows, per, self._text, self._one)
+        self._numbers[id] = number = int(self._one[0])
         if number >= len(self._ids):
             self._extend()
         self._ids[number] = id
-        self._remember(number, said, bounds, letters)
+        if bounds or doubted is not None:
+            self._said[number] = said
+            if doubted is not None:
+                self._doubted[number] = doubted
 
     def discard(self, id: str) -> None:
         """Forget an id; nothing happens if it is not there."""
@@ -141,12 +146,13 @@ class Index:
         said = self._said[number]
         if said is None:
             return  # It has no parameters.
-        letters, text = self._write(said, bounds)
-        rows, texts = self._post(letters, text)
+        rows, per, doubted = self._post(said, bounds)
         self._one[0] = number
-        self._apply(change_many, rows, len(letters), texts, self._one)
-        self._doubted.pop(number, None)
-        self._remember(number, said, bounds, letters)
+        self._apply(change_many, rows, per, self._text, self._one)
+        if doubted is not None:
+            self._doubted[number] = doubted
+        elif self._doubted:
+            self._doubted.pop(number, None)
 
     # Many changes at once
 
@@ -218,52 +224,44 @@ class Index:
         check_lengths(bounds, count)
         if not count or not bounds:
             return None
-        self._write(said, row_of(bounds, 0))
+        self._post(said, row_of(bounds, 0))
         template = self._templates.get(id(said))
         return None if template is None else batch_of(template, count, bounds)
 
-    def _write(self, said: tuple[Filter, ...], bounds: Bounds) -> tuple[list[Letter], bytearray]:
-        """The letters of some filters, by their template if there is one; refuses bad bounds."""
+    def _post(self, said: tuple[Filter, ...], bounds: Bounds) -> tuple[Words, int, Bounds | None]:
+        """Write filters as rows of words, where kernels find them; refuse bad bounds.
+
+        How many rows there are, and the bounds if the definition will have to be asked.
+        """
         template = self._templates.get(id(said))
-        if template is not None:
-            filled = template.filled(bounds)
-            if filled is not None:
-                return filled
-        self._reserve()
-        values = NO_BOUNDS if is_constant(said) else admitted(parameters_of(said), bounds)
-        if values and template is None:
-            template = template_of(self._axes, self._memory.words, said, values)
-            if template is not None:
-                self._keep(template)
-        writer = Writer(self._axes, self._memory.words, values)
-        return writer.letters(said), writer.text
-
-    def _keep(self, template: Template) -> None:
-        if len(self._templates) >= _TEMPLATES_MAX:
-            self._templates.clear()
-        # By identity: comparing filters would cost more than writing them.
-        self._templates[id(template.said)] = template
-
-    def _reserve(self) -> None:
-        """Have room for new axes."""
+        if template is not None and len(template.letters) == 1:
+            if template.pack_into(bounds, self._row_bytes, self._text_bytes):
+                return self._row, 1, None
         while not has_room(self._memory.words, 0):
-            self._grow()
+            self._grow()  # for new axes
         if self._axes.sweep(self._memory.words):
             self._templates.clear()  # They name axes that may be others now.
+        values = NO_BOUNDS if is_constant(said) else admitted(parameters_of(said), bounds)
+        if values and template is None:
+            self._keep(template_of(self._axes, self._memory.words, said, values))
+        writer = Writer(self._axes, self._memory.words, values)
+        letters, text = writer.letters(said), writer.text
+        parts, size = len(letters[0].parts), len(text)
+        if size + _SLACK > len(self._text) or layout.LETTER_HEAD + parts > self._row.size:
+            self._make_letter(self._row.size + parts, 2 * (len(self._text) + size))
+        self._text_bytes[:size] = text
+        doubted = values if any(letter.doubt for letter in letters) else None
+        if len(letters) > 1:
+            return _rows(letters), len(letters), doubted
+        letters[0].pack_into(self._row_bytes, False)
+        return self._row, 1, doubted
 
-    def _post(self, letters: list[Letter], text: bytearray) -> tuple[Any, Any]:
-        """The letters as rows of words and the texts as bytes, where kernels find them."""
-        size = len(text)
-        parts = len(letters[0].parts)
-        if size > len(self._text) or layout.LETTER_HEAD + parts > self._row.size:
-            self._make_letter(self._row.size + parts, len(self._text) + size)
-        if size:
-            self._text_bytes[:size] = text
-        if len(letters) == 1:
-            letter = letters[0]
-            letter.pack_into(self._row_bytes, False)
-            return self._row, self._text
-        return _rows(letters), self._text
+    def _keep(self, template: Template | None) -> None:
+        if template is not None:
+            if len(self._templates) >= _TEMPLATES_MAX:
+                self._templates.clear()
+            # By identity: comparing filters would cost more than writing them.
+            self._templates[id(template.said)] = template
 
     def _apply(
         self, kernel: Callable[..., int], rows: Any, per: int, texts: Any, numbers: Any
@@ -273,7 +271,7 @@ class Index:
         if rows is not self._row:
             scratch = np.zeros(_scratch_words(rows.shape[1], len(texts)), np.int64)
         done = kernel(self._memory.words, rows, per, texts, scratch, numbers, 0)
-        while done < len(numbers):
+        while done != len(numbers):
             self._grow()
             done = kernel(self._memory.words, rows, per, texts, scratch, numbers, done)
 
@@ -290,15 +288,6 @@ class Index:
         if top > len(self._stamps):
             self._make_room(2 * top)
 
-    def _remember(
-        self, number: int, said: tuple[Filter, ...], bounds: Bounds, letters: list[Letter]
-    ) -> None:
-        doubt = letters[0].doubt if len(letters) == 1 else any(one.doubt for one in letters)
-        if doubt:
-            self._doubted[number] = dict(admitted(parameters_of(said), bounds))
-        if doubt or bounds:
-            self._said[number] = said
-
     def _give_back(self) -> None:
         if not self._numbers and self._ids:
             self._ids.clear()
@@ -309,72 +298,91 @@ class Index:
 
     def match(self, event: Event) -> list[str]:
         """The ids that the event satisfies, in the order they were added."""
-        axes = self._axes
-        readers = axes.readers
         while True:
             try:
-                at, size = self._read(TYPE, readers[TYPE], event.type, 0, 0)
-                for name, value in event.attributes.items():
-                    reader = readers.get(name)
-                    if reader is not None:
-                        at, size = self._read(name, reader, value, at, size)
-                for name in axes.envelope:
-                    stamped = event.envelope(name)
-                    if stamped is not None:
-                        at, size = self._read(name, readers[name], stamped, at, size)
+                values = self._read(event)
                 break
             except (IndexError, ValueError):
                 # More values, or more text, than there was room for.
-                self._make_letter(self._row.size, 2 * len(self._text))
+                self._make_letter(self._row.size, 2 * len(self._event_text))
         self._tick += 1
         found = match_event(
-            self._memory.words, self._letter, at >> 1, axes.columns, self._keys, self._text,
-            self._present, self._stamps, self._tick, self._pairs, self._refs, self._out,
+            self._memory.words,
+            self._letter,
+            values,
+            self._axes.columns,
+            self._keys,
+            self._event_text,
+            self._stamps,
+            self._tick,
+            self._refs,
+            self._out,
         )
-        ids = self._ids
         numbers: list[int] = self._out[:found].tolist()
         if self._doubted:
-            numbers = [one for one in numbers if one >= 0 or self._holds(~one, event)]
-            return [ids[one] if one >= 0 else ids[~one] for one in numbers]
-        return [ids[one] for one in numbers]
+            sure = [one if one >= 0 else ~one for one in numbers if self._is_sure(one, event)]
+            return list(map(self._ids.__getitem__, sure))
+        return list(map(self._ids.__getitem__, numbers))
 
-    def _read(
-        self, name: str, reader: Reader, value: Value, at: int, size: int
-    ) -> tuple[int, int]:
-        """Write a value on the axes it has keys on; where the letter and its texts end now."""
-        words = self._words
-        kind = type(value)
-        if kind is float or kind is int:
-            if reader.number >= 0:
-                self._floats[at + 1] = value
-                words[at] = reader.number
-                at += 2
-        elif kind is str or kind is bytes:
-            axes = reader.texts if kind is str else reader.raws
-            if axes:
-                raw = value.encode() if kind is str else value  # type: ignore[union-attr]
-                end = size + len(raw)  # type: ignore[arg-type]
-                self._text_bytes[size:end] = raw  # type: ignore[assignment]
-                span = size << 32 | len(raw)  # type: ignore[arg-type]
-                for axis in axes:
-                    words[at + 1] = span
-                    words[at] = axis
+    def _read(self, event: Event) -> int:
+        """Write the values of an event that filters look at; on how many axes it has one.
+
+        One loop without calls: this is most of what a single event costs.
+        """
+        axes = self._axes
+        readers = axes.readers
+        words, floats, texts = self._words, self._floats, self._event_bytes
+        on = readers[TYPE].texts
+        if event.type != self._type[0] or on is not self._type[1]:
+            # The type comes first; while it stays the same it stays where it is.
+            raw = event.type.encode()
+            size = len(raw)
+            texts[:size] = raw
+            for number, axis in enumerate(on):
+                words[2 * number : 2 * number + 2] = _pair(axis, size)
+            self._type = (event.type, on, size)
+        at, size = 2 * len(on), self._type[2]
+        given: Iterable[tuple[str, Value | None]] = event.attributes.items()
+        if axes.envelope:
+            given = [*given, *((name, event.envelope(name)) for name in axes.envelope)]
+        for name, value in given:
+            reader = readers.get(name)
+            if reader is None or value is None:
+                continue
+            kind = type(value)
+            if kind is float or kind is int:
+                if reader.number >= 0:
+                    floats[at + 1] = value  # type: ignore[index]
+                    words[at] = reader.number
                     at += 2
-                size = end
-        elif kind is bool:
-            if reader.boolean >= 0:
-                words[at + 1] = value  # type: ignore[call-overload]
-                words[at] = reader.boolean
+            elif kind is str or kind is bytes:
+                on = reader.texts if kind is str else reader.raws
+                if on:
+                    raw = value.encode() if kind is str else value  # type: ignore[union-attr]
+                    length = len(raw)  # type: ignore[arg-type]
+                    texts[size : size + length] = raw  # type: ignore[assignment]
+                    for axis in on:
+                        words[at + 1] = size << 32 | length
+                        words[at] = axis
+                        at += 2
+                    size += length
+            elif kind is bool:
+                if reader.boolean >= 0:
+                    words[at + 1] = value  # type: ignore[assignment]
+                    words[at] = reader.boolean
+                    at += 2
+            elif reader.time >= 0:
+                words[at + 1] = microseconds_of(value)  # type: ignore[arg-type]
+                words[at] = reader.time
                 at += 2
-        elif reader.time >= 0:
-            words[at + 1] = microseconds_of(value)  # type: ignore[arg-type]
-            words[at] = reader.time
-            at += 2
-        if reader.presence >= 0:
-            words[at + 1] = 1
-            words[at] = reader.presence
-            at += 2
-        return at, size
+            if reader.presence >= 0:
+                words[at + 1] = 1
+                words[at] = reader.presence
+                at += 2
+        return at >> 1
+
+    def _is_sure(self, number: int, event: Event) -> bool:
+        return number >= 0 or self._holds(~number, event)
 
     def _holds(self, number: int, event: Event) -> bool:
         """By the definition."""
@@ -466,6 +474,11 @@ class Index:
         """By id; looked for only where `_of_parts` left it out, by the first who changes."""
         self._ids, self._said = list(self._ids), list(self._said)
         return {self._ids[number]: number for number in self._live}
+
+
+def _pair(axis: int, length: int) -> memoryview:
+    """A text on an axis, as an event's letter says it, that begins the event's texts."""
+    return memoryview(np.array([axis, length], np.int64))
 
 
 def _scratch_words(row: int, text: int) -> int:

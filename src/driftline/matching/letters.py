@@ -11,7 +11,7 @@ A filter with IN and no equality becomes one letter per value, so that each can 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -78,9 +78,9 @@ class Letter:
         self.format += "qqqq"
         self.text += raw
 
-    def copy(self, text: bytearray) -> Letter:
-        """Another letter that says the same so far, with a copy of its texts."""
-        other = Letter(text)
+    def copy(self) -> Letter:
+        """Another letter that says the same so far."""
+        other = Letter(self.text)
         other.parts, other.format = self.parts.copy(), self.format
         other.doubt, other.keyed = self.doubt, self.keyed
         return other
@@ -88,7 +88,12 @@ class Letter:
     def pack_into(self, row: memoryview, multi: bool) -> None:
         """Write the words of the letter into a row."""
         flags = (layout.DOUBT if self.doubt else 0) | (layout.MULTI if multi else 0)
-        _struct(self.format).pack_into(row, 0, flags, len(self.parts) >> 2, *self.parts)
+        self.packer(row, 0, flags, len(self.parts) >> 2, *self.parts)
+
+    @property
+    def packer(self) -> Callable[..., None]:
+        """Writes flags, the number of parts, and the parts of a letter of this shape."""
+        return _struct(self.format).pack_into
 
 
 @lru_cache(maxsize=4096)
@@ -167,7 +172,7 @@ class Writer:
             self.slots = None
         letters = []
         for value in spread[1]:
-            other = letter.copy(self.text)
+            other = letter.copy()
             self._compare(other, layout.EQ, spread[0], value)
             letters.append(other)
         return letters

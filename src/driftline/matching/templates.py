@@ -8,10 +8,9 @@ parameters, a value of another kind than before) is left to `letters`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +25,10 @@ from driftline.matching.columns import Column, Columns, Texts
 from driftline.matching.letters import INEXACT, Letter, Writer
 from driftline.matching.matcher import Bounds
 from driftline.model.filter import Filter
-from driftline.model.value import KIND_OF, Kind, Value, microseconds_of
+from driftline.model.value import KIND_OF, Kind, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where the operand of a parameter goes: which letter, which word of it."""
 
     letter: int
@@ -47,32 +45,36 @@ class Template:
     letters: list[Letter]
     text: bytes
     places: tuple[Place, ...]
+    pack: Callable[..., None]
 
-    def filled(self, bounds: Bounds) -> tuple[list[Letter], bytearray] | None:
-        """The letters with these values; None where it takes more than putting them in."""
-        text = bytearray(self.text)
-        letters = [letter.copy(text) for letter in self.letters]
-        for place in self.places:
-            value = bounds.get(place.name)
-            parts = letters[place.letter].parts
+    def pack_into(self, bounds: Bounds, row: memoryview, texts: memoryview) -> bool:
+        """Write the one letter with these values; False where it takes more than putting them in.
+
+        The letter's own parts are overwritten: nobody reads them between two calls.
+        """
+        parts = self.letters[0].parts
+        end = len(self.text)
+        texts[:end] = self.text
+        for _, word, name, wanted in self.places:
+            value = bounds.get(name)
             kind = type(value)
             if kind is float or kind is int:
-                if place.kind is not Kind.NUMBER or not -INEXACT < value < INEXACT:  # type: ignore[operator]
-                    return None
-                parts[place.word] = value  # type: ignore[call-overload]
-            elif KIND_OF.get(kind) is not place.kind:
-                return None
-            elif kind is str or kind is bytes:
-                raw = value.encode() if kind is str else value  # type: ignore[union-attr]
-                if len(raw) > TEXT_EXACT:  # type: ignore[arg-type]
-                    return None
-                parts[place.word] = len(text)
-                parts[place.word + 1] = len(raw)  # type: ignore[arg-type]
-                text += raw  # type: ignore[operator]
+                if wanted is not Kind.NUMBER or not -INEXACT < value < INEXACT:  # type: ignore[operator]
+                    return False
+                parts[word] = value  # type: ignore[call-overload]
+            elif kind is str:
+                raw = value.encode()  # type: ignore[union-attr]
+                size = len(raw)
+                if wanted is not Kind.STRING or size > TEXT_EXACT or end + size > len(texts):
+                    return False
+                texts[end : end + size] = raw
+                parts[word] = end
+                parts[word + 1] = size
+                end += size
             else:
-                key = microseconds_of(value) if isinstance(value, datetime) else int(value)  # type: ignore[call-overload]
-                parts[place.word] = key
-        return letters, text
+                return False
+        self.pack(row, 0, 0, len(parts) >> 2, *parts)
+        return True
 
 
 def template_of(
@@ -96,7 +98,7 @@ def template_of(
         not _is_short(bounds[place.name]) for place in places
     ):
         return None
-    return Template(said, letters, bytes(writer.text), places)
+    return Template(said, letters, bytes(writer.text), places, letters[0].packer)
 
 
 def _is_short(value: Value) -> bool:

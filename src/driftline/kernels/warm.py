@@ -1,0 +1,51 @@
+"""How are all kernels made ready?
+
+By using them: a small index goes through every kind of change and match, which compiles each kernel
+for the types it is used with, or loads it from the cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.kernels.axes import begin, is_unused, set_axis
+from driftline.kernels.changes import add_many, change_many, discard_many, has_room
+from driftline.kernels.keys import (
+    hash_keys,
+    number_key,
+    number_keys,
+    plain_keys,
+    text_key,
+    text_keys,
+)
+from driftline.kernels.layout import EQ, GE, NUMBER, SPARE_WORDS, TYPE_SPAN
+from driftline.kernels.match import match_event, match_many
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from the cache."""
+    m = np.zeros(2 * SPARE_WORDS, np.int64)
+    begin(m)
+    axis = TYPE_SPAN + 1
+    set_axis(m, axis, NUMBER, 0)
+    is_unused(m, axis)
+    has_room(m, 0)
+    texts, scratch = np.zeros(64, np.uint8), np.zeros(256, np.int64)
+    letters = np.zeros((1, 16), np.int64)
+    one = np.zeros(1, np.int32)
+    letters[0, :10] = (0, 2, EQ, axis, 0, 0, GE, axis, 0, 0)
+    add_many(m, letters, 1, texts, scratch, one, 0)
+    change_many(m, letters, 1, texts, scratch, one, 0)
+    columns, keys = np.full(64, -1, np.int64), np.zeros((2, 1), np.int64)
+    room = np.zeros(64, np.int64)
+    found, out = np.zeros(64, np.int32), np.zeros(64, np.int32)
+    match_event(m, room, 0, columns, keys, texts, room, 1, found, out)
+    match_many(m, columns, keys, texts, np.zeros(0, np.int64), room, 1, np.zeros(2, np.int64))
+    discard_many(m, one, 0)
+    valid = np.zeros(0, np.bool_)
+    number_keys(room, valid, room)
+    plain_keys(room, valid, room)
+    text_keys(texts, room, room, valid, room)
+    hash_keys(texts, room, room, valid, room)
+    number_key(np.int64(0))
+    text_key(texts, 0, 0)
