@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -283,7 +284,7 @@ def test_a_file_that_is_no_parquet_is_named(place):
 def test_a_failure_in_a_worker_is_told_in_one_sentence(place, monkeypatch, tmp_path):
     # A matcher that cannot be built: its subscriptions are damaged on the way.
     packed = pipeline.pack(SUBSCRIPTIONS)
-    damaged = type(packed)("damaged", b"not compressed", 3)
+    damaged = replace(packed, fingerprint="damaged", payload=b"not compressed")
     monkeypatch.setattr(pipeline, "pack", lambda *_: damaged)
     with pytest.raises(PipelineFailed, match=r"^matching .* failed: error: Error -3") as caught:
         place.run()

@@ -1,12 +1,12 @@
 """ARRAYS IN, ARRAYS OUT: the only place that imports numba.
 
-    jit         one decorator, a few machine instructions
-    layout      what lies where: read this first
-    arena       blocks of words           table     records by hash
-    keys        values as ordered keys    entries   filters by number
-    programs    what a filter asks        rulers    where an axis is cut
-    clusters    by type and equality      grid      narrow intervals      tiles   wide ones
-    changes     enter, leave, move        match     which entries an event satisfies
+jit         one decorator, a few machine instructions
+layout      what lies where: read this first
+arena       blocks of words           table     records by hash
+keys        values as ordered keys    entries   filters by number
+programs    what a filter asks        rulers    where an axis is cut
+clusters    by type and equality      grid      narrow intervals      tiles   wide ones
+changes     enter, leave, move        match     which entries an event satisfies
 """
 
 from __future__ import annotations

@@ -128,9 +128,7 @@ def add_many(
 @jit
 def discard_many(m: Words, numbers: Numbers, done: int) -> int:
     """Forget subscriptions, from `done` on; how many are done by now."""
-    while done < len(numbers) and has_room(
-        m, entries_of(m, np.int64(numbers[done]))
-    ):
+    while done < len(numbers) and has_room(m, entries_of(m, np.int64(numbers[done]))):
         number = np.int64(numbers[done])
         while number != NO_ENTRY:
             following = next_of(m, number)
@@ -150,8 +148,10 @@ def change_many(
         owner = np.int64(numbers[done])
         if not has_room(m, per + entries_of(m, owner)):
             break
-        if per > 1 or next_of(m, owner) != NO_ENTRY or not _rewrite(
-            m, letters[done], texts, scratch, owner
+        if (
+            per > 1
+            or next_of(m, owner) != NO_ENTRY
+            or not _rewrite(m, letters[done], texts, scratch, owner)
         ):
             number = next_of(m, owner)
             while number != NO_ENTRY:
@@ -312,9 +312,7 @@ def _list(m: Words, number: int, cluster: int) -> None:
     """Let an entry stand in a list of its cluster."""
     program = m[entry(m, number) + E_PROGRAM]
     if program == 0 or dims_of(m, program) == 0:
-        put_interval(
-            m, cluster, ALWAYS, ONE_CELL, 0, 0, (number << 2) | _flags(m, program, 0)
-        )
+        put_interval(m, cluster, ALWAYS, ONE_CELL, 0, 0, (number << 2) | _flags(m, program, 0))
         return
     part = program + P_PARTS + PART_WORDS * _best(m, program)
     ref = (number << 2) | _flags(m, program, 1)

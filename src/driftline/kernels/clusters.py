@@ -1,8 +1,8 @@
 """Which filters share a type and an equality?
 
 A cluster is found by a hash of (how the type is named, its key, the axis of the equality, its key).
-Where a key is itself a hash of a long text, the cluster's *guard* holds the text, and two texts with
-one hash have a cluster each.
+Where a key is itself a hash of a long text, the cluster's *guard* holds the text, and two texts
+with one hash have a cluster each.
 """
 
 from __future__ import annotations

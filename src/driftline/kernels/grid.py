@@ -169,7 +169,10 @@ def _new_layer(m: Words, cluster: int, kind: int, base: int) -> int:
             m[cluster + C_LAYERS] = allocate(m, LAYER_WORDS * wanted)
         else:
             m[cluster + C_LAYERS] = enlarge(
-                m, m[cluster + C_LAYERS], LAYER_WORDS * count, LAYER_WORDS * cap,
+                m,
+                m[cluster + C_LAYERS],
+                LAYER_WORDS * count,
+                LAYER_WORDS * cap,
                 LAYER_WORDS * wanted,
             )
         m[cluster + C_LAYERS_CAP] = wanted

@@ -12,6 +12,7 @@ import numpy as np
 from driftline.kernels.clusters import cluster_hash, is_cluster
 from driftline.kernels.entries import entry
 from driftline.kernels.jit import allocating, inlined, jit, trailing_zeros
+from driftline.kernels.keys import number_key, text_hash, text_key
 from driftline.kernels.layout import (
     A_CLUSTERS,
     A_KIND,
@@ -68,7 +69,6 @@ from driftline.kernels.layout import (
     UNKEYED,
     UNTYPED,
 )
-from driftline.kernels.keys import number_key, text_hash, text_key
 from driftline.kernels.programs import axis_at, satisfied
 from driftline.kernels.rulers import cell_of
 from driftline.kernels.table import first, following
@@ -175,8 +175,20 @@ def _match_tiles(
     coded = np.zeros(rulers, np.uint8)
     members = np.zeros(1, np.int64)
     pairs, found = _scan_families(
-        m, m8, cluster, columns, keys, 0, 1, texts, members, 1, codes, coded,
-        np.empty(BIG, np.int64), 0,
+        m,
+        m8,
+        cluster,
+        columns,
+        keys,
+        0,
+        1,
+        texts,
+        members,
+        1,
+        codes,
+        coded,
+        np.empty(BIG, np.int64),
+        0,
     )
     for at in range(found):
         k = _emit(m, pairs[at] & _REF, stamps, tick, out, k)
@@ -275,9 +287,7 @@ def match_many(
 
 
 @jit
-def _combinations(
-    m: Words, columns: Words, present: Words, presents: int, combined: Words
-) -> int:
+def _combinations(m: Words, columns: Words, present: Words, presents: int, combined: Words) -> int:
     """Which ways of naming the type and which axes have clusters, among those that events have?
 
     Each is a row (naming, axis); no axis, -1, is that of clusters without an equality.
@@ -471,8 +481,20 @@ def _scan_tiled(
             at += 1
         if m[cluster + C_FAMILIES_N] > 0:
             pairs, found = _scan_families(
-                m, m8, cluster, columns, keys, block, size, texts, members, count, codes, coded,
-                pairs, found,
+                m,
+                m8,
+                cluster,
+                columns,
+                keys,
+                block,
+                size,
+                texts,
+                members,
+                count,
+                codes,
+                coded,
+                pairs,
+                found,
             )
     return pairs, found
 
@@ -512,8 +534,20 @@ def _scan_families(
             continue
         if state == _ALL:
             pairs, found = _scan_family(
-                m, m8, family, dims, rows, columns, keys, block, texts, members, count, codes,
-                pairs, found,
+                m,
+                m8,
+                family,
+                dims,
+                rows,
+                columns,
+                keys,
+                block,
+                texts,
+                members,
+                count,
+                codes,
+                pairs,
+                found,
             )
         else:
             fits = 0
@@ -524,8 +558,20 @@ def _scan_families(
                 fitting[fits] = members[at]
                 fits += int(fit)
             pairs, found = _scan_family(
-                m, m8, family, dims, rows, columns, keys, block, texts, fitting, fits, codes,
-                pairs, found,
+                m,
+                m8,
+                family,
+                dims,
+                rows,
+                columns,
+                keys,
+                block,
+                texts,
+                fitting,
+                fits,
+                codes,
+                pairs,
+                found,
             )
     return pairs, found
 
@@ -617,8 +663,25 @@ def _scan_family(
                         bits &= m[b0 + u64((dim * CELLS + cell) * BIG_WORDS) + word]
                     if bits != 0:
                         found = _verify(
-                            m, m8, family, u64(tile) + u64(64) * word, u64(BIG), bits, dims, d1,
-                            d2, x0, x1, x2, columns, keys, event, e, texts, pairs, found,
+                            m,
+                            m8,
+                            family,
+                            u64(tile) + u64(64) * word,
+                            u64(BIG),
+                            bits,
+                            dims,
+                            d1,
+                            d2,
+                            x0,
+                            x1,
+                            x2,
+                            columns,
+                            keys,
+                            event,
+                            e,
+                            texts,
+                            pairs,
+                            found,
                         )
         else:
             b0 = u64(tile + rows_at(dims, SMALL))
@@ -636,8 +699,25 @@ def _scan_family(
                 event = u64(block) + e
                 x0, x1, x2 = keys[c0, event], keys[c1, event], keys[c2, event]
                 found = _verify(
-                    m, m8, family, u64(tile), u64(SMALL), bits, dims, d1, d2, x0, x1, x2, columns, keys,
-                    event, e, texts, pairs, found,
+                    m,
+                    m8,
+                    family,
+                    u64(tile),
+                    u64(SMALL),
+                    bits,
+                    dims,
+                    d1,
+                    d2,
+                    x0,
+                    x1,
+                    x2,
+                    columns,
+                    keys,
+                    event,
+                    e,
+                    texts,
+                    pairs,
+                    found,
                 )
     return pairs, found
 

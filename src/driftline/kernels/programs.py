@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftline.kernels.jit import inlined, bit_count, jit
+from driftline.kernels.jit import bit_count, inlined, jit
 from driftline.kernels.keys import (
     mix,
     number_key,

@@ -3,8 +3,9 @@
 A family holds the entries of a cluster that constrain the same axes. It keeps them in tiles of 64
 or 512: per axis and cell of its ruler a row of bits, one per entry, set where the entry's interval
 touches the cell. The rows of the event's cells, ANDed, leave few candidates, which are verified by
-the intervals themselves. The tile has a copy of them, so that they are near the bits. Entries are dense: a hole is filled from the end, and every tile but the
-last is full. Sixteen small tiles make half of them a big one, whose rows are a cache line each.
+the intervals themselves; the tile has a copy of them, near the bits. Entries are dense: a hole is
+filled from the end, and every tile but the last is full. Sixteen small tiles make half of them a
+big one, whose rows are a cache line each.
 
 A family of few is not worth its bits: until it has more than four entries it is a mere list of
 members, and they stand in chunks. When an axis got a new ruler, a new family of the same axes takes
@@ -235,9 +236,7 @@ def append(m: Words, family: int, ref: int) -> None:
             else:
                 m[family + F_TILES] = enlarge(m, m[family + F_TILES], tiles, cap, wanted)
             m[family + F_TILES_CAP] = wanted
-        m[m[family + F_TILES] + tiles] = allocate_clear(
-            m, tile_words(m[family + F_DIMS], SMALL)
-        )
+        m[m[family + F_TILES] + tiles] = allocate_clear(m, tile_words(m[family + F_DIMS], SMALL))
     m[family + F_COUNT] = at + 1
     for dim in range(m[family + F_DIMS]):
         m[axis_at(m, m[family + F_AXES + dim]) + A_LIVE] += 1

@@ -329,4 +329,3 @@ def _free(walk: _Walk) -> None:
             free += int(size_of(number))
             address = m[address]
     assert free == m[at.FREED]
-

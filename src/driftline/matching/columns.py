@@ -93,9 +93,7 @@ class Columns:
         for at, event in enumerate(events):
             for name, value in _items(event):
                 cells.setdefault((name, KIND_OF[type(value)]), {})[at] = value
-        columns = [
-            _column(name, kind, found, len(events)) for (name, kind), found in cells.items()
-        ]
+        columns = [_column(name, kind, found, len(events)) for (name, kind), found in cells.items()]
         return cls(len(events), columns, events.__getitem__)
 
     @classmethod
@@ -221,9 +219,7 @@ def _from_arrow(name: str, array: pa.Array) -> Column:
             taken = np.zeros(0, np.int64) if not len(array) else taken
             zeros = np.zeros(len(array), np.int64)
             return Column(name, inner.kind, Texts(inner.values.data, zeros, zeros), valid)
-        texts = Texts(
-            inner.values.data, inner.values.starts[taken], inner.values.lengths[taken]
-        )
+        texts = Texts(inner.values.data, inner.values.starts[taken], inner.values.lengths[taken])
         return Column(name, inner.kind, texts, valid)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return Column(name, Kind.STRING, _arrow_texts(array), valid)
@@ -260,7 +256,7 @@ def _arrow_texts(array: pa.Array) -> Texts:
     if begins is None or not len(array):
         empty = np.zeros(len(array), np.int64)
         return Texts(np.zeros(1, np.uint8), empty, empty)
-    offsets = np.frombuffer(begins, np.int64 if large else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    held = np.frombuffer(begins, np.int64 if large else np.int32)
+    offsets = held[array.offset : array.offset + len(array) + 1].astype(np.int64)
     raw = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
     return Texts(raw, offsets[:-1], np.diff(offsets))

@@ -50,7 +50,9 @@ def encode(batch: Columns, axes: Axes) -> Encoded:
     keys = np.empty((1 + len(wanted) + len(presence), len(batch)), np.int64)
     keys[0] = 0
     columns = axes.columns.copy()
-    texts, bases = _gathered([column for column, axis in wanted if _kind(axes, axis) == layout.SPAN])
+    texts, bases = _gathered(
+        [column for column, axis in wanted if _kind(axes, axis) == layout.SPAN]
+    )
     row = 1
     for column, axis in wanted:
         _write(column, _kind(axes, axis), bases.get(column.attribute, 0), keys[row])

@@ -18,8 +18,7 @@ rarely, and the definition decides: the answers are those of `scan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -51,7 +50,7 @@ from driftline.matching.templates import (
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.scope import Scope
-from driftline.model.value import Value, microseconds_of
+from driftline.model.value import microseconds_of
 
 _FIRST_WORDS = 1 << 19
 _FIRST_ENTRIES = 1024
@@ -93,15 +92,15 @@ class Index:
         """For filters of so many parts and bytes, and for events with as many values."""
         words = layout.LETTER_HEAD + layout.LETTER_PART * parts
         self._row = np.zeros((1, words), np.int64)
-        self._row_bytes = memoryview(self._row).cast("B")
+        self._row_bytes = self._row.data.cast("B")
         self._letter = np.zeros(words, np.int64)
-        self._words = memoryview(self._letter)
-        self._floats = memoryview(self._letter.view(np.float64))
+        self._words = self._letter.data
+        self._floats = self._letter.view(np.float64).data
         self._keys = np.zeros((words, 1), np.int64)
         self._text = np.zeros(text, np.uint8)
-        self._text_bytes = memoryview(self._text)
+        self._text_bytes = self._text.data
         self._event_text = np.zeros(text, np.uint8)
-        self._event_bytes = memoryview(self._event_text)
+        self._event_bytes = self._event_text.data
         self._type: tuple[str | None, tuple[int, ...], int] = (None, (), 0)
         self._scratch = np.zeros(_scratch_words(words, text), np.int64)
 
@@ -185,7 +184,7 @@ class Index:
             self._said[number] = kept
 
     def change_batch(self, ids: Sequence[str], bounds: Mapping[str, ArrayLike]) -> None:
-        """Move the bounds of many, with a column of values per parameter. As a loop over `change`."""
+        """Move the bounds of many, a column of values per parameter. As a loop over `change`."""
         numbers = [self._numbers[id] for id in ids]
         said = self._said[numbers[0]] if numbers else None
         batch = None
@@ -195,9 +194,7 @@ class Index:
             for at, id in enumerate(ids):
                 self.change(id, row_of(bounds, at))
             return
-        self._apply(
-            change_many, batch.rows, batch.per, batch.texts, np.array(numbers, np.int32)
-        )
+        self._apply(change_many, batch.rows, batch.per, batch.texts, np.array(numbers, np.int32))
         if self._doubted:
             for number in numbers:
                 self._doubted.pop(number, None)
@@ -234,9 +231,12 @@ class Index:
         How many rows there are, and the bounds if the definition will have to be asked.
         """
         template = self._templates.get(id(said))
-        if template is not None and len(template.letters) == 1:
-            if template.pack_into(bounds, self._row_bytes, self._text_bytes):
-                return self._row, 1, None
+        if (
+            template is not None
+            and len(template.letters) == 1
+            and template.pack_into(bounds, self._row_bytes, self._text_bytes)
+        ):
+            return self._row, 1, None
         while not has_room(self._memory.words, 0):
             self._grow()  # for new axes
         if self._axes.sweep(self._memory.words):
@@ -342,7 +342,7 @@ class Index:
                 words[2 * number : 2 * number + 2] = _pair(axis, size)
             self._type = (event.type, on, size)
         at, size = 2 * len(on), self._type[2]
-        given: Iterable[tuple[str, Value | None]] = event.attributes.items()
+        given: Iterable[tuple[str, Any]] = event.attributes.items()
         if axes.envelope:
             given = [*given, *((name, event.envelope(name)) for name in axes.envelope)]
         for name, value in given:
@@ -352,15 +352,15 @@ class Index:
             kind = type(value)
             if kind is float or kind is int:
                 if reader.number >= 0:
-                    floats[at + 1] = value  # type: ignore[index]
+                    floats[at + 1] = value
                     words[at] = reader.number
                     at += 2
             elif kind is str or kind is bytes:
                 on = reader.texts if kind is str else reader.raws
                 if on:
-                    raw = value.encode() if kind is str else value  # type: ignore[union-attr]
-                    length = len(raw)  # type: ignore[arg-type]
-                    texts[size : size + length] = raw  # type: ignore[assignment]
+                    raw = value.encode() if kind is str else value
+                    length = len(raw)
+                    texts[size : size + length] = raw
                     for axis in on:
                         words[at + 1] = size << 32 | length
                         words[at] = axis
@@ -368,11 +368,11 @@ class Index:
                     size += length
             elif kind is bool:
                 if reader.boolean >= 0:
-                    words[at + 1] = value  # type: ignore[assignment]
+                    words[at + 1] = value
                     words[at] = reader.boolean
                     at += 2
             elif reader.time >= 0:
-                words[at + 1] = microseconds_of(value)  # type: ignore[arg-type]
+                words[at + 1] = microseconds_of(value)
                 words[at] = reader.time
                 at += 2
             if reader.presence >= 0:
@@ -396,8 +396,14 @@ class Index:
         batch = encode(columns, self._axes)
         offsets = np.zeros(len(columns) + 1, np.int64)
         numbers, unsure = match_many(
-            self._memory.words, batch.columns, batch.keys, batch.texts, batch.present,
-            self._stamps, self._tick + 1, offsets,
+            self._memory.words,
+            batch.columns,
+            batch.keys,
+            batch.texts,
+            batch.present,
+            self._stamps,
+            self._tick + 1,
+            offsets,
         )
         self._tick += len(columns) + 1
         if unsure:
@@ -478,7 +484,7 @@ class Index:
 
 def _pair(axis: int, length: int) -> memoryview:
     """A text on an axis, as an event's letter says it, that begins the event's texts."""
-    return memoryview(np.array([axis, length], np.int64))
+    return np.array([axis, length], np.int64).data
 
 
 def _scratch_words(row: int, text: int) -> int:
@@ -490,5 +496,5 @@ def _rows(letters: Sequence[Letter]) -> NDArray[np.int64]:
     width = layout.LETTER_HEAD + max(len(letter.parts) for letter in letters)
     rows = np.zeros((len(letters), width), np.int64)
     for row, letter in zip(rows, letters, strict=True):
-        letter.pack_into(memoryview(row).cast("B"), True)
+        letter.pack_into(row.data.cast("B"), True)
     return rows

@@ -261,7 +261,7 @@ class Writer:
             self._compare_text(letter, operation, name, Kind.BYTES, value)  # type: ignore[arg-type]
         else:
             of = KIND_OF[kind]
-            key = microseconds_of(value) if isinstance(value, datetime) else int(value)  # type: ignore[arg-type]
+            key = microseconds_of(value) if isinstance(value, datetime) else int(value)
             letter.plain(operation, self._axes.of(self._m, name, of, layout.PLAIN), key)
         letter.keyed = letter.keyed or operation == layout.EQ
 
@@ -319,7 +319,7 @@ class Writer:
             values, key = raws, layout.TEXT  # type: ignore[assignment]
         else:
             values = [
-                microseconds_of(value) if isinstance(value, datetime) else int(value)  # type: ignore[arg-type]
+                microseconds_of(value) if isinstance(value, datetime) else int(value)
                 for value in values
             ]
             exact, key = True, layout.PLAIN
@@ -329,4 +329,3 @@ class Writer:
         keys = member_keys(values, key)
         axis = self._axes.of(self._m, name, kind, key)
         letter.texts(layout.IN, axis, keys.tobytes())
-

@@ -56,14 +56,14 @@ class Template:
         end = len(self.text)
         texts[:end] = self.text
         for _, word, name, wanted in self.places:
-            value = bounds.get(name)
+            value: Any = bounds.get(name)
             kind = type(value)
             if kind is float or kind is int:
-                if wanted is not Kind.NUMBER or not -INEXACT < value < INEXACT:  # type: ignore[operator]
+                if wanted is not Kind.NUMBER or not -INEXACT < value < INEXACT:
                     return False
-                parts[word] = value  # type: ignore[call-overload]
+                parts[word] = value
             elif kind is str:
-                raw = value.encode()  # type: ignore[union-attr]
+                raw = value.encode()
                 size = len(raw)
                 if wanted is not Kind.STRING or size > TEXT_EXACT or end + size > len(texts):
                     return False
@@ -77,9 +77,7 @@ class Template:
         return True
 
 
-def template_of(
-    axes: Axes, m: Words, said: tuple[Filter, ...], bounds: Bounds
-) -> Template | None:
+def template_of(axes: Axes, m: Words, said: tuple[Filter, ...], bounds: Bounds) -> Template | None:
     """The template of some filters, written with a first set of values; None if there is none."""
     writer = Writer(axes, m, bounds, slots=[])
     letters = writer.letters(said)
@@ -127,7 +125,7 @@ def batch_of(template: Template, count: int, bounds: Mapping[str, ArrayLike]) ->
     width = layout.LETTER_HEAD + max(len(letter.parts) for letter in letters)
     rows = np.zeros((count, len(letters), width), np.int64)
     for at, letter in enumerate(letters):
-        letter.pack_into(memoryview(rows[0, at]).cast("B"), len(letters) > 1)
+        letter.pack_into(rows[0, at].data.cast("B"), len(letters) > 1)
         rows[1:, at] = rows[0, at]
     runs = [np.frombuffer(template.text or b"\0", np.uint8)]
     size = len(runs[0])
