@@ -16,6 +16,7 @@ from driftline.files import MatchWriter, count_events, match_row, read_events, r
 from driftline.matching.choice import make_matcher
 from driftline.matching.lazy import Lazy
 
+
 class Matchers(StrEnum):
     """The matchers by name; see `matching.choice`."""
 

@@ -1,7 +1,7 @@
 """WHICH FILTERS DOES THIS EVENT SATISFY?
 
-A matcher (`matcher`) holds filters by id; a bound that moves is a parameter of its filter. Events come
-one by one or as `columns`.
+A matcher (`matcher`) holds filters by id; a bound that moves is a parameter of its filter. Events
+come one by one or as `columns`.
 
 - `scan` tries each filter, and is the reference.
 - `index` is compiled, and finds what fits without looking at the rest.

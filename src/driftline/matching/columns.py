@@ -68,7 +68,7 @@ class Column:
             raw = self.values[at]
             return raw.decode() if self.kind is Kind.STRING else raw
         plain = self.values[at].item()
-        return time_of(plain) if self.kind is Kind.TIME else plain  # type: ignore[no-any-return]
+        return time_of(plain) if self.kind is Kind.TIME else plain
 
 
 class Columns:
@@ -166,7 +166,7 @@ def _column(name: str, kind: Kind, cells: Mapping[int, Value], length: int) -> C
     if kind in (Kind.STRING, Kind.BYTES):
         return Column(name, kind, _texts(cells, length), valid)
     dtype = {Kind.NUMBER: np.float64, Kind.TIME: np.int64, Kind.BOOLEAN: np.bool_}[kind]
-    values = np.zeros(length, dtype)
+    values: NDArray[Any] = np.zeros(length, dtype)
     # Integers become floats: rounding keeps their order with every bound that is exact itself, and
     # the others are looked at again with the event's own value.
     values[list(cells)] = [
