@@ -170,9 +170,8 @@ def test_a_file_that_is_replaced_or_removed_stays_as_it_was_for_who_has_it_open(
     write_index(path, Index())
     assert len(open_index(path)) == 0
     path.unlink()
-    assert [opened.match(event) for event in events()] == [
-        example().match(event) for event in events()
-    ]
+    index = example()
+    assert [opened.match(event) for event in events()] == [index.match(one) for one in events()]
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -21,6 +21,8 @@ class _Walk:
         self.m: list[int] = words[: int(words[at.TAIL])].tolist()
         self.used = at.HEADER_WORDS
         self.taken: set[int] = set()
+        # How many families use each ruler.
+        self.ruled: dict[int, int] = {}
 
     def block(self, address: int, words: int) -> int:
         """Account for a block, which must be there once."""
@@ -248,6 +250,7 @@ def _family(walk: _Walk, family: int) -> set[int]:
     for dim, ruler in enumerate(rulers):
         assert m[ruler + at.R_AXIS] == m[family + at.F_AXES + dim]
         assert m[m[at.RULERS] + m[ruler + at.R_NUMBER]] == ruler
+        walk.ruled[ruler] = walk.ruled.get(ruler, 0) + 1
     standing: set[int] = set()
     place = 0
     for number, size in enumerate(sizes):
@@ -306,7 +309,8 @@ def _axes(walk: _Walk, clusters: list[int], numbers: set[int]) -> None:
     for number in set(range(m[at.RULER_TOP])) - free:
         ruler = walk.block(m[m[at.RULERS] + number], at.RULER_WORDS)
         assert m[ruler + at.R_NUMBER] == number
-        assert m[ruler + at.R_REFS] > 0
+        current = m[m[at.AXES] + m[ruler + at.R_AXIS] * at.AXIS_WORDS + at.A_RULER] == ruler
+        assert m[ruler + at.R_REFS] == walk.ruled.get(ruler, 0) + current > 0
     for axis, count in parts.items():
         record = m[at.AXES] + axis * at.AXIS_WORDS
         assert m[record + at.A_PARTS] == count
