@@ -112,6 +112,16 @@ def test_whatever_covers_is_found_above_and_below(general, specific, few) -> Non
 
 
 @each_way
+def test_a_candidate_that_covers_not_gives_way_to_one_behind_it(few) -> None:
+    """Boxes say nothing of patterns: here one that seems to be nearest is not, on either side."""
+    made = poset("x > 0", "s LIKE 'b%' AND x > 0", "s LIKE 'a%' AND x > 5", few=few)
+    assert roots(made) == ["x > 0"]
+    made = poset("s LIKE '%c' AND x > 1", "s = 'ac' AND x > 2", "s LIKE 'a%' AND x > 0", few=few)
+    covering = [node for node in made._relations if below(node) == ["s = 'ac' AND x > 2"]]
+    assert len(covering) == len(roots(made)) == 2
+
+
+@each_way
 def test_filters_that_say_the_same_are_one(few) -> None:
     made = poset("x > 1", "x > 1.0", "NOT x <= 1", few=few)
     assert len(roots(made)) == 1

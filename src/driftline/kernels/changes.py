@@ -98,6 +98,7 @@ from driftline.kernels.types import Bytes, Numbers, Words
 _GRID_LEVEL_MAX = 56
 _DRAINED = 2
 _SAMPLED_WELL = 256
+_NARROW = 1  # cells
 
 
 @jit
@@ -321,12 +322,15 @@ def _list(m: Words, number: int, cluster: int) -> None:
 
 @jit
 def _best(m: Words, program: int) -> int:
-    """The interval that promises to be the most telling."""
+    """The interval that promises to be the most telling.
+
+    Of several narrow ones the first: so the entries of a cluster come together on few axes.
+    """
     best = 0
     best_width = 1000
     for dim in range(dims_of(m, program)):
         width = _width(m, program + P_PARTS + PART_WORDS * dim)
-        if width < best_width:
+        if width < best_width and (width < 0 or best_width > _NARROW):
             best, best_width = dim, width
     return best
 
@@ -342,7 +346,7 @@ def _width(m: Words, part: int) -> int:
         return CELLS >> 1
     width = cell_of(m, ruler, high) - cell_of(m, ruler, low)
     # From few samples a cell may be wide, and what is in one cell not narrow.
-    return width if m[ruler + R_SAMPLED] >= _SAMPLED_WELL else max(width, 1)
+    return width if m[ruler + R_SAMPLED] >= _SAMPLED_WELL else max(width, _NARROW + 1)
 
 
 @jit
@@ -359,7 +363,7 @@ def _settle(m: Words, number: int, cluster: int) -> None:
     level = level_of(m[cluster + C_COUNT], low, high)
     width = _width(m, part)
     ref = (number << 2) | _flags(m, program, 1)
-    if level <= _GRID_LEVEL_MAX and (width <= 0 or dims == 1):
+    if level <= _GRID_LEVEL_MAX and (width <= _NARROW or dims == 1):
         put_interval(m, cluster, m[part] >> 8, level, low, high, ref)
         return
     family = family_for(m, cluster, program, dims)

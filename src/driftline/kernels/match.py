@@ -519,6 +519,8 @@ def _scan_families(
     """Write event << 32 | ref for what the events among `members` find in the cluster's tiles."""
     rows = np.empty(DIMS_MAX, np.int64)
     fitting = np.empty(count, np.int64)
+    hits = np.empty(count, np.int64)
+    words = np.empty((count + 1) * BIG_WORDS, np.int64)
     for place in range(m[cluster + C_FAMILIES_N]):
         family = m[m[cluster + C_FAMILIES] + place]
         dims = m[family + F_DIMS]
@@ -546,6 +548,8 @@ def _scan_families(
                 members,
                 count,
                 codes,
+                hits,
+                words,
                 pairs,
                 found,
             )
@@ -570,6 +574,8 @@ def _scan_families(
                 fitting,
                 fits,
                 codes,
+                hits,
+                words,
                 pairs,
                 found,
             )
@@ -618,6 +624,8 @@ def _scan_family(
     members: Words,
     count: int,
     codes: Codes,
+    hits: Words,
+    words: Words,
     pairs: Words,
     found: int,
 ) -> tuple[Words, int]:
@@ -628,8 +636,6 @@ def _scan_family(
     r0, r1, r2, r3 = codes[rows[0]], codes[rows[d1]], codes[rows[d2]], codes[rows[d3]]
     c0 = _column(m, family, columns, 0)
     c1, c2 = _column(m, family, columns, d1), _column(m, family, columns, d2)
-    hits = np.empty(count, np.int64)
-    words = np.empty((count + 1) * BIG_WORDS, np.int64)
     for number in range(bigs + smalls):
         tile = m[m[family + F_TILES] + number]
         if len(pairs) < found + BIG * count:
