@@ -11,6 +11,7 @@ from __future__ import annotations
 BENCHMARKS = {
     "language": "How long do import, parse and one match take, and what does hostile text cost?",
     "matching": "Which of a million filters does an event satisfy, how fast, and at what cost?",
+    "covering": "How long does it take to find the place of a filter among those that cover it?",
 }
 """Every benchmark by name, with its question; the module has the same name."""
 
