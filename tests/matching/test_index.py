@@ -301,3 +301,11 @@ def test_thousands_in_one_cell_can_leave_in_any_order() -> None:
                 scan.discard(ids.pop())
         index._check()
         assert index.match(event) == scan.match(event)
+
+
+def test_every_event_has_a_type() -> None:
+    index = Index()
+    index.add("any", parse("SELECT * WHERE ce_type IS NOT NULL").filters())
+    index.add("none", parse("SELECT * WHERE ce_type IS NULL").filters())
+    for event in (Event("q", {"x": 1}), Event("q"), Event("another")):
+        assert index.match(event) == ["any"]

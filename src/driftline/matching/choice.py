@@ -20,9 +20,9 @@ from driftline.model.value import show
 
 MATCHERS = ("auto", "index", "poset", "scan")
 
-# A scan of so many takes a tenth of a millisecond. To load compiled code takes most of a second, and
-# to compile it, once on each machine, much longer: a program with a handful of subscriptions should
-# not wait for that.
+# A scan of so many takes a tenth of a millisecond. To load compiled code takes most of a second,
+# and to compile it, once on each machine, much longer: a program with a handful of subscriptions
+# should not wait for that.
 FEW = 32
 
 

@@ -342,6 +342,10 @@ class Index:
                 words[2 * number : 2 * number + 2] = _pair(axis, size)
             self._type = (event.type, on, size)
         at, size = 2 * len(on), self._type[2]
+        if readers[TYPE].presence >= 0:
+            words[at + 1] = 1
+            words[at] = readers[TYPE].presence
+            at += 2
         given: Iterable[tuple[str, Any]] = event.attributes.items()
         if axes.envelope:
             given = [*given, *((name, event.envelope(name)) for name in axes.envelope)]
