@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
 
 import driftline as dl
 from driftline.cli.match import Matchers
@@ -74,7 +75,7 @@ def test_auto_becomes_an_index_beyond_a_few_and_stays_one() -> None:
 
 def test_auto_answers_as_scan_does_across_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driftline.matching.choice.FEW", 3)
-    check_matcher(Auto)
+    check_matcher(Auto, settings(max_examples=60, stateful_step_count=40))
 
 
 def test_a_few_subscriptions_load_no_compiled_code() -> None:
