@@ -17,7 +17,7 @@ import numpy as np
 
 from driftline.kernels.arena import allocate, release
 from driftline.kernels.clusters import cluster_for, drop_cluster
-from driftline.kernels.entries import entry, free_entry, new_entry, next_of
+from driftline.kernels.entries import entry, free_entry, new_entry, next_of, number_in, ref_to
 from driftline.kernels.grid import level_of, listed, move_interval, put_interval, take_interval
 from driftline.kernels.jit import jit
 from driftline.kernels.layout import (
@@ -296,16 +296,16 @@ def _note_bounds(m: Words, program: int) -> None:
 
 
 @jit
-def _flags(m: Words, program: int, parts: int) -> int:
-    """What a ref says of its entry, of which so many parts are already known to be true."""
-    if program == 0:
-        return 0
+def _ref(m: Words, number: int, program: int, parts: int) -> int:
+    """What to say of an entry where so many of its parts are already known to be true."""
     flags = 0
+    if program == 0:
+        return ref_to(number, program, flags)
     if (m[program] & 0xFFFF) > parts:
         flags |= CHECK
     if ((m[program] >> 16) & 0xFFFF) != 0:
         flags |= CARE
-    return flags
+    return ref_to(number, program, flags)
 
 
 @jit
@@ -313,10 +313,10 @@ def _list(m: Words, number: int, cluster: int) -> None:
     """Let an entry stand in a list of its cluster."""
     program = m[entry(m, number) + E_PROGRAM]
     if program == 0 or dims_of(m, program) == 0:
-        put_interval(m, cluster, ALWAYS, ONE_CELL, 0, 0, (number << 2) | _flags(m, program, 0))
+        put_interval(m, cluster, ALWAYS, ONE_CELL, 0, 0, _ref(m, number, program, 0))
         return
     part = program + P_PARTS + PART_WORDS * _best(m, program)
-    ref = (number << 2) | _flags(m, program, 1)
+    ref = _ref(m, number, program, 1)
     put_interval(m, cluster, m[part] >> 8, LIST, m[part + 1], m[part + 2], ref)
 
 
@@ -362,7 +362,7 @@ def _settle(m: Words, number: int, cluster: int) -> None:
     low, high = m[part + 1], m[part + 2]
     level = level_of(m[cluster + C_COUNT], low, high)
     width = _width(m, part)
-    ref = (number << 2) | _flags(m, program, 1)
+    ref = _ref(m, number, program, 1)
     if level <= _GRID_LEVEL_MAX and (width <= _NARROW or dims == 1):
         put_interval(m, cluster, m[part] >> 8, level, low, high, ref)
         return
@@ -376,12 +376,12 @@ def _settle(m: Words, number: int, cluster: int) -> None:
             m[e + E_AT] |= family << 16
             return
         _gather(m, family)
-    append(m, family, (number << 2) | _flags(m, program, dims))
+    append(m, family, _ref(m, number, program, dims))
     old = m[family + F_OLD]
     for _ in range(_DRAINED):
         if old != 0 and m[old + F_COUNT] > 0:
             moved = last_of(m, old)
-            withdraw(m, moved >> 2)
+            withdraw(m, number_in(moved))
             append(m, family, moved)
     if old != 0:
         leave_empty(m, old)
@@ -396,7 +396,7 @@ def _gather(m: Words, family: int) -> None:
         number = m[family + F_MEMBERS + member]
         take_interval(m, number)
         program = m[entry(m, number) + E_PROGRAM]
-        append(m, family, (number << 2) | _flags(m, program, dims_of(m, program)))
+        append(m, family, _ref(m, number, program, dims_of(m, program)))
 
 
 @jit

@@ -22,15 +22,37 @@ from driftline.kernels.layout import (
     NO_ENTRY,
     PAGE,
     PAGE_BITS,
+    REF_BITS,
     TOP,
 )
 from driftline.kernels.types import Words
+
+NUMBER_MASK = (1 << (REF_BITS - 2)) - 1
+PROGRAM_MASK = (1 << REF_BITS) - 1
 
 
 @inlined
 def entry(m: Words, number: int) -> int:
     """The address of an entry."""
     return m[m[DIRECTORY] + (number >> PAGE_BITS)] + (number & (PAGE - 1)) * ENTRY_WORDS
+
+
+@inlined
+def ref_to(number: int, program: int, flags: int) -> int:
+    """What a chunk or tile says of an entry."""
+    return (program << REF_BITS) | (number << 2) | flags
+
+
+@inlined
+def number_in(ref: int) -> int:
+    """The number of the entry that a ref is of."""
+    return (ref >> 2) & NUMBER_MASK
+
+
+@inlined
+def program_in(ref: int) -> int:
+    """The address of the program of the entry that a ref is of."""
+    return (ref >> REF_BITS) & PROGRAM_MASK
 
 
 @jit

@@ -2,7 +2,7 @@
 
 An interval of width below 2^L belongs to level L, and there to the cell `lo >> L`: a key x can only
 be in intervals whose cell is that of x or the one before. So each level costs two looks, and what
-is found there is about as narrow as the cells are. Cells are kept in *layers* of 64 in a row, each
+is found there is about as narrow as the cells are. Cells are kept in *layers* of 62 in a row, each
 cell a chain of *chunks* of (lo, hi, ref), contiguous, with holes filled from the end.
 
     level 4:   cells  …|16..31|32..47|…      [20, 29] and [30, 34] are in the cell of 16
@@ -14,8 +14,8 @@ A small cluster does without cells: one list per axis, at the level LIST.
 from __future__ import annotations
 
 from driftline.kernels.arena import allocate, allocate_clear, enlarge, release
-from driftline.kernels.entries import entry
-from driftline.kernels.jit import bit_length, jit
+from driftline.kernels.entries import entry, number_in
+from driftline.kernels.jit import bit_length, inlined, jit
 from driftline.kernels.layout import (
     C_COUNT,
     C_LAYERS,
@@ -23,10 +23,15 @@ from driftline.kernels.layout import (
     C_LAYERS_N,
     CHUNK_HEAD,
     CHUNK_MAX,
+    COARSER,
     E_AT,
     E_HOME,
     HIGHEST,
     IS_CHUNK,
+    ITEM_HIGH,
+    ITEM_LOW,
+    ITEM_REF,
+    ITEM_WORDS,
     K_CAP,
     K_CELL,
     K_CLUSTER,
@@ -46,13 +51,25 @@ from driftline.kernels.layout import (
     LOWEST,
     ONE_CELL,
     SEGMENT,
-    SEGMENT_BITS,
+    TABLE_WORDS,
     TAG,
 )
 from driftline.kernels.types import Words
 
 # Cells are made so coarse that a cluster of n entries has about n / 8 of them in use.
 _ROOMY_BITS = 8
+
+
+@inlined
+def _item(chunk: int, at: int) -> int:
+    """Where in a chunk the entry at a place is."""
+    return chunk + CHUNK_HEAD + ITEM_WORDS * at
+
+
+@inlined
+def chunk_words(count: int) -> int:
+    """How many words a chunk of so many entries has."""
+    return CHUNK_HEAD + ITEM_WORDS * count
 
 
 @jit
@@ -72,12 +89,12 @@ def put_interval(
     """Add an interval, on an axis at a level at least."""
     while True:
         cell = 0 if level >= ONE_CELL else low >> level
-        base = (cell >> SEGMENT_BITS) << SEGMENT_BITS
+        base = 0 if level >= ONE_CELL else _base(cell)
         kind = (axis << 8) | level
         layer = find_layer(m, cluster, kind, base)
         if layer != 0 or level >= ONE_CELL or m[cluster + C_LAYERS_N] < LAYERS_MAX:
             break
-        level = min(level + SEGMENT_BITS, ONE_CELL)
+        level = min(level + COARSER, ONE_CELL)
     if layer == 0:
         layer = _new_layer(m, cluster, kind, base)
     m[layer + L_COUNT] += 1
@@ -86,13 +103,13 @@ def put_interval(
     slot = _slot(m, layer, cell)
     chunk = _roomy(m, slot, cluster, kind, cell)
     at = m[chunk + K_COUNT]
-    cap = m[chunk + K_CAP]
-    m[chunk + CHUNK_HEAD + at] = low
-    m[chunk + CHUNK_HEAD + cap + at] = high
-    m[chunk + CHUNK_HEAD + 2 * cap + at] = ref
+    item = _item(chunk, at)
+    m[item + ITEM_LOW] = low
+    m[item + ITEM_HIGH] = high
+    m[item + ITEM_REF] = ref
     m[chunk + K_COUNT] = at + 1
     m[chunk + K_SPECIAL] += (ref & 3) != 0
-    e = entry(m, ref >> 2)
+    e = entry(m, number_in(ref))
     m[e + E_HOME] = chunk
     m[e + E_AT] = at
 
@@ -103,12 +120,10 @@ def take_interval(m: Words, number: int) -> None:
     e = entry(m, number)
     chunk, at = m[e + E_HOME], m[e + E_AT] & 0xFFFF
     cluster, cell = m[chunk + K_CLUSTER], m[chunk + K_CELL]
-    base = (cell >> SEGMENT_BITS) << SEGMENT_BITS
-    layer = find_layer(m, cluster, m[chunk + K_KIND], base)
+    layer = _layer_of(m, cluster, chunk)
     slot = _slot(m, layer, cell)
     head = m[slot]
-    cap = m[chunk + K_CAP]
-    m[chunk + K_SPECIAL] -= (m[chunk + CHUNK_HEAD + 2 * cap + at] & 3) != 0
+    m[chunk + K_SPECIAL] -= (m[_item(chunk, at) + ITEM_REF] & 3) != 0
     last = m[head + K_COUNT] - 1
     if head != chunk or last != at:
         _move(m, head, last, chunk, at)
@@ -116,7 +131,7 @@ def take_interval(m: Words, number: int) -> None:
     m[e + E_HOME] = 0
     if last == 0:
         m[slot] = m[head + K_NEXT]
-        release(m, head, CHUNK_HEAD + 3 * m[head + K_CAP])
+        release(m, head, chunk_words(m[head + K_CAP]))
     elif m[head + K_CAP] >= 8 and 4 * last <= m[head + K_CAP]:
         m[slot] = _resized(m, head, m[head + K_CAP] >> 1)
     m[layer + L_COUNT] -= 1
@@ -127,23 +142,34 @@ def take_interval(m: Words, number: int) -> None:
 @jit
 def _move(m: Words, source: int, last: int, chunk: int, at: int) -> None:
     """Fill a hole with the last of the chain's first chunk."""
-    cap = m[source + K_CAP]
-    to = m[chunk + K_CAP]
-    ref = m[source + CHUNK_HEAD + 2 * cap + last]
-    m[chunk + CHUNK_HEAD + at] = m[source + CHUNK_HEAD + last]
-    m[chunk + CHUNK_HEAD + to + at] = m[source + CHUNK_HEAD + cap + last]
-    m[chunk + CHUNK_HEAD + 2 * to + at] = ref
+    item = _item(source, last)
+    for word in range(ITEM_WORDS):
+        m[_item(chunk, at) + word] = m[item + word]
+    ref = m[item + ITEM_REF]
     if source != chunk and (ref & 3) != 0:
         m[source + K_SPECIAL] -= 1
         m[chunk + K_SPECIAL] += 1
-    moved = entry(m, ref >> 2)
+    moved = entry(m, number_in(ref))
     m[moved + E_HOME] = chunk
     m[moved + E_AT] = (m[moved + E_AT] & ~0xFFFF) | at
 
 
+@inlined
+def _base(cell: int) -> int:
+    """The cell before the first one of a cell's layer."""
+    return cell - cell % SEGMENT - 1
+
+
+@jit
+def _layer_of(m: Words, cluster: int, chunk: int) -> int:
+    kind = m[chunk + K_KIND]
+    base = 0 if (kind & 255) >= ONE_CELL else _base(m[chunk + K_CELL])
+    return find_layer(m, cluster, kind, base)
+
+
 @jit
 def find_layer(m: Words, cluster: int, kind: int, base: int) -> int:
-    """The layer of this axis and level that begins at this cell; 0 if there is none."""
+    """The layer of this axis and level that begins behind this cell; 0 if there is none."""
     at = m[cluster + C_LAYERS]
     for _ in range(m[cluster + C_LAYERS_N]):
         if m[at + L_KIND] == kind and m[at + L_BASE] == base:
@@ -184,14 +210,14 @@ def _new_layer(m: Words, cluster: int, kind: int, base: int) -> int:
     m[layer + L_COUNT] = 0
     m[layer + L_FROM] = HIGHEST
     m[layer + L_TO] = LOWEST
-    m[layer + L_TABLE] = 0 if level >= ONE_CELL else allocate_clear(m, SEGMENT)
+    m[layer + L_TABLE] = 0 if level >= ONE_CELL else allocate_clear(m, TABLE_WORDS)
     return layer
 
 
 @jit
 def _drop_layer(m: Words, cluster: int, layer: int) -> None:
     if (m[layer + L_KIND] & 255) < ONE_CELL:
-        release(m, m[layer + L_TABLE], SEGMENT)
+        release(m, m[layer + L_TABLE], TABLE_WORDS)
     count, cap = m[cluster + C_LAYERS_N] - 1, m[cluster + C_LAYERS_CAP]
     m[cluster + C_LAYERS_N] = count
     last = m[cluster + C_LAYERS] + LAYER_WORDS * count
@@ -216,7 +242,7 @@ def _roomy(m: Words, slot: int, cluster: int, kind: int, cell: int) -> int:
             m[slot] = _resized(m, head, 2 * cap)
             return m[slot]
         cap = 64
-    chunk = allocate(m, CHUNK_HEAD + 3 * cap)
+    chunk = allocate(m, chunk_words(cap))
     m[chunk + TAG] = IS_CHUNK
     m[chunk + K_COUNT] = 0
     m[chunk + K_CAP] = cap
@@ -233,19 +259,13 @@ def _roomy(m: Words, slot: int, cluster: int, kind: int, cell: int) -> int:
 def _resized(m: Words, chunk: int, wanted: int) -> int:
     """The chunk with another capacity: moved, and its entries told."""
     count, cap = m[chunk + K_COUNT], m[chunk + K_CAP]
-    moved = allocate(m, CHUNK_HEAD + 3 * wanted)
-    for word in range(CHUNK_HEAD):
+    moved = allocate(m, chunk_words(wanted))
+    for word in range(chunk_words(count)):
         m[moved + word] = m[chunk + word]
     m[moved + K_CAP] = wanted
-    for part in range(3):
-        source = chunk + CHUNK_HEAD + part * cap
-        to = moved + CHUNK_HEAD + part * wanted
-        for at in range(count):
-            m[to + at] = m[source + at]
-    refs = moved + CHUNK_HEAD + 2 * wanted
     for at in range(count):
-        m[entry(m, m[refs + at] >> 2) + E_HOME] = moved
-    release(m, chunk, CHUNK_HEAD + 3 * cap)
+        m[entry(m, number_in(m[_item(moved, at) + ITEM_REF])) + E_HOME] = moved
+    release(m, chunk, chunk_words(cap))
     return moved
 
 
@@ -256,8 +276,7 @@ def listed(m: Words, cluster: int) -> int:
     for _ in range(m[cluster + C_LAYERS_N]):
         if (m[at + L_KIND] & 255) == LIST:
             chunk = m[at + L_TABLE]
-            place = chunk + CHUNK_HEAD + 2 * m[chunk + K_CAP] + m[chunk + K_COUNT] - 1
-            return m[place] >> 2
+            return number_in(m[_item(chunk, m[chunk + K_COUNT] - 1) + ITEM_REF])
         at += LAYER_WORDS
     return -1
 
@@ -275,11 +294,10 @@ def move_interval(m: Words, number: int, cluster: int, low: int, high: int) -> b
         # Much narrower than its cells, it would be found too often; let it be put anew.
         if level_of(m[cluster + C_COUNT], low, high) + 2 < level:
             return False
-    cap = m[chunk + K_CAP]
-    m[chunk + CHUNK_HEAD + at] = low
-    m[chunk + CHUNK_HEAD + cap + at] = high
-    cell = m[chunk + K_CELL]
-    layer = find_layer(m, cluster, m[chunk + K_KIND], (cell >> SEGMENT_BITS) << SEGMENT_BITS)
+    item = _item(chunk, at)
+    m[item + ITEM_LOW] = low
+    m[item + ITEM_HIGH] = high
+    layer = _layer_of(m, cluster, chunk)
     m[layer + L_FROM] = min(m[layer + L_FROM], low)
     m[layer + L_TO] = max(m[layer + L_TO], high)
     return True

@@ -16,6 +16,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+from numpy.typing import NDArray
 
 from driftline.kernels.cache import Locator
 
@@ -88,6 +90,24 @@ if COMPILED:
 
         return types.int64(types.int64), codegen
 
+    @intrinsic
+    def _prefetch(typingctx: Any, words: Any, at: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, args[1:])
+            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            # To be read, to be kept in all caches, data.
+            builder.call(prefetch, [builder.bitcast(word, byte), flag(0), flag(3), flag(1)])
+            return context.get_dummy_value()
+
+        return types.void(words, types.int64), codegen
+
+    @inlined
+    def prefetch(words: NDArray[np.int64], at: int) -> None:
+        """Let a word be fetched while something else is done."""
+        _prefetch(words, at)
+
     @jit
     def trailing_zeros(word: int) -> int:
         """The number of the lowest bit that is set; 64 if none is."""
@@ -105,6 +125,9 @@ if COMPILED:
 
 else:
     _MASK = (1 << 64) - 1
+
+    def prefetch(words: NDArray[np.int64], at: int) -> None:
+        """Let a word be fetched while something else is done."""
 
     def trailing_zeros(word: int) -> int:
         """The number of the lowest bit that is set; 64 if none is."""

@@ -111,9 +111,11 @@ LETTER_PARTS = 1
 LETTER_HEAD = 2
 LETTER_PART = 4  # operation, axis, a, b
 
-# What a chunk or tile says of an entry: number << 2 | flags. Numbers have 29 bits.
+# What a chunk or tile says of an entry, its ref: program << 32 | number << 2 | flags. Numbers have
+# 29 bits. The address of the program saves looking it up in the entry, far away from here.
 CHECK = 1  # there is more to verify than the interval
 CARE = 2  # MULTI or DOUBT
+REF_BITS = 32
 
 # Records that the table finds, and the homes of entries, begin by saying what they are.
 TAG = 0
@@ -139,16 +141,18 @@ CLUSTER_WORDS = 16
 L_KIND = 0  # axis << 8 | level
 L_FROM = 1  # no interval reaches beyond L_FROM..L_TO; they only widen
 L_TO = 2
-L_BASE = 3  # first cell
+L_BASE = 3  # the cell before the first; 0 where there is one cell
 L_TABLE = 4  # address of the chunk per cell; of the chunk itself where there is one cell
 L_COUNT = 5
 LAYER_WORDS = 6
-SEGMENT_BITS = 6
-SEGMENT = 1 << SEGMENT_BITS  # cells per layer
+SEGMENT = 62  # cells per layer
+TABLE_WORDS = SEGMENT + 2  # before and behind them stands a 0, so that every cell has neighbours
+COARSER = 6  # levels up, when there are too many layers
 ONE_CELL = 64  # from this level on a layer has a single cell
 LIST = 65  # the level of what a small cluster holds, in no order
 
-# Chunk: (lo, hi, ref) of up to 1024 entries.
+# Chunk: up to 1024 entries as (lo, hi, ref), one behind the other: whoever reads one end of an
+# interval reads the other, and what lies in a row is fetched ahead.
 K_COUNT = 1
 K_CAP = 2
 K_NEXT = 3
@@ -157,6 +161,10 @@ K_KIND = 5
 K_CELL = 6
 K_SPECIAL = 7  # how many refs carry a flag
 CHUNK_HEAD = 8
+ITEM_LOW = 0
+ITEM_HIGH = 1
+ITEM_REF = 2
+ITEM_WORDS = 3
 CHUNK_MAX = 1024
 
 # Family: entries that constrain the same axes, by widely overlapping intervals.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.clusters import cluster_hash, is_cluster
-from driftline.kernels.entries import entry
-from driftline.kernels.jit import allocating, inlined, jit, trailing_zeros
+from driftline.kernels.entries import entry, number_in, program_in
+from driftline.kernels.jit import allocating, inlined, jit, prefetch, trailing_zeros
 from driftline.kernels.keys import number_key, text_hash, text_key
 from driftline.kernels.layout import (
     A_CLUSTERS,
@@ -42,7 +42,9 @@ from driftline.kernels.layout import (
     F_RULERS,
     F_TILES,
     HASH,
-    K_CAP,
+    ITEM_HIGH,
+    ITEM_REF,
+    ITEM_WORDS,
     K_COUNT,
     K_NEXT,
     K_SPECIAL,
@@ -61,8 +63,8 @@ from driftline.kernels.layout import (
     R_AXIS,
     R_NUMBER,
     RULER_TOP,
-    SEGMENT,
     SMALL,
+    TAIL,
     TEXT,
     TYPE_HASH,
     TYPE_TEXT,
@@ -84,6 +86,10 @@ _EVENT_BITS = 12
 _VISIT_BITS = 28
 _VISIT = (1 << _VISIT_BITS) - 1
 _REF = (1 << 32) - 1
+_TOGETHER = 16  # visits whose chunks are fetched together
+_LINES_AHEAD = 6  # of each chunk; what follows in a row the machine fetches by itself
+_DIGIT_BITS = 11
+_DIGIT = 1 << _DIGIT_BITS
 NO_CELL = 255
 _FEW = 32  # up to here insertion is the fastest way to sort
 
@@ -122,6 +128,8 @@ def match_event(
             raw = text_hash(texts, raw >> 32, raw & _REF)
         columns[axis] = at + 1
         keys[at + 1, 0] = raw
+    near = np.empty((16, 2), np.int64)
+    staged = np.empty((2 * len(near), 2), np.int64)
     k = 0
     for naming in range(3):
         type_key = 0
@@ -145,7 +153,12 @@ def match_event(
                 continue
             if m[cluster + C_FAMILIES_N] > 0:
                 k = _match_tiles(m, m8, cluster, columns, keys, texts, stamps, tick, out, k)
-            found = _scan_layers(m, m8, cluster, columns, keys, 0, texts, refs, 0)
+            if m[cluster + C_LAYERS_N] >= len(near):
+                near = np.empty((m[cluster + C_LAYERS_N] + 1, 2), np.int64)
+                staged = np.empty((2 * len(near), 2), np.int64)
+            layers = _near(m, cluster, columns, keys, 0, near, 0)
+            chunks = _stage(m, near, 0, layers, staged, 0)
+            found = _scan_staged(m, m8, staged, 0, chunks, columns, keys, 0, texts, refs, 0)
             for place in range(found):
                 k = _emit(m, np.int64(refs[place]), stamps, tick, out, k)
     for at in range(count):
@@ -223,8 +236,13 @@ def match_many(
     visits = np.empty(combinations * BLOCK, np.int64)
     ends = np.zeros(BLOCK + 1, np.int64)
     by_cluster = np.empty(combinations * BLOCK, np.int64)
+    spare = np.empty(combinations * BLOCK, np.int64)
     run_starts = np.empty(combinations * BLOCK, np.int64)
     run_ends = np.empty(combinations * BLOCK, np.int64)
+    near = np.empty((4 * _TOGETHER, 2), np.int64)
+    near_ends = np.zeros(_TOGETHER + 1, np.int64)
+    staged = np.empty((2 * len(near), 2), np.int64)
+    staged_ends = np.zeros(_TOGETHER + 1, np.int64)
     starts = np.zeros(BLOCK + 1, np.int64)
     members = np.empty(BLOCK, np.int64)
     refs = np.empty(1 << 14, np.int32)
@@ -247,27 +265,51 @@ def match_many(
                 )
             ends[e] = count
         # Cluster by cluster, so that what is looked at stays in the cache.
-        order = np.sort(by_cluster[:count])
+        order = _in_order(by_cluster, count, m[TAIL], spare)
         pairs, found = _scan_tiled(
-            m, m8, columns, keys, block, size, texts, order, members, codes, coded, pairs
+            m, m8, columns, keys, block, size, texts, order, count, members, codes, coded, pairs
         )
         if found > 0:
             if len(sorted_refs) < found:
                 sorted_refs = np.empty(2 * found, np.int64)
             _by_event(pairs, found, size, starts, sorted_refs)
         end = 0
-        for at in range(count):
-            cluster = order[at] >> _VISIT_BITS
-            e = order[at] & (BLOCK - 1)
-            visit = (order[at] & _VISIT) >> _EVENT_BITS
-            visit += ends[e - 1] if e > 0 else 0
-            # One more than can be kept: the scan of a chunk writes ahead. The look comes before
-            # the call, because handing arrays back and forth counts references.
-            if end + m[cluster + C_COUNT] + 1 >= len(refs):
-                refs = _more_numbers(refs, end, m[cluster + C_COUNT] + 1)
-            run_starts[visit] = end
-            end = _scan_layers(m, m8, cluster, columns, keys, block + e, texts, refs, end)
-            run_ends[visit] = end
+        for first_at in range(0, count, _TOGETHER):
+            last_at = min(first_at + _TOGETHER, count)
+            layers, chunks = 0, 0
+            for at in range(first_at, last_at):
+                cluster, e = order[at] >> _VISIT_BITS, order[at] & (BLOCK - 1)
+                if layers + m[cluster + C_LAYERS_N] >= len(near):
+                    near = _more_rows(near, layers, m[cluster + C_LAYERS_N] + 1)
+                    staged = np.empty((2 * len(near), 2), np.int64)
+                layers = _near(m, cluster, columns, keys, block + e, near, layers)
+                near_ends[at - first_at + 1] = layers
+            for at in range(last_at - first_at):
+                chunks = _stage(m, near, near_ends[at], near_ends[at + 1], staged, chunks)
+                staged_ends[at + 1] = chunks
+            for at in range(first_at, last_at):
+                cluster, e = order[at] >> _VISIT_BITS, order[at] & (BLOCK - 1)
+                visit = (order[at] & _VISIT) >> _EVENT_BITS
+                visit += ends[e - 1] if e > 0 else 0
+                # One more than can be kept: the scan of a chunk writes ahead. The look comes before
+                # the call, because handing arrays back and forth counts references.
+                if end + m[cluster + C_COUNT] + 1 >= len(refs):
+                    refs = _more_numbers(refs, end, m[cluster + C_COUNT] + 1)
+                run_starts[visit] = end
+                end = _scan_staged(
+                    m,
+                    m8,
+                    staged,
+                    staged_ends[at - first_at],
+                    staged_ends[at - first_at + 1],
+                    columns,
+                    keys,
+                    block + e,
+                    texts,
+                    refs,
+                    end,
+                )
+                run_ends[visit] = end
         if k + found + end >= len(out):
             out = _more_numbers(out, k, found + end)
         visit = 0
@@ -306,6 +348,29 @@ def _combinations(m: Words, columns: Words, present: Words, presents: int, combi
                 combined[count, 0], combined[count, 1] = naming, present[at]
                 count += 1
     return count
+
+
+@allocating
+def _in_order(visits: Words, count: int, highest: int, spare: Words) -> Words:
+    """The visits of a block by cluster, in `visits` or in `spare`: digit by digit of the address."""
+    if count < _DIGIT:  # not worth the counting
+        return np.sort(visits[:count])
+    counts = np.empty(_DIGIT, np.int64)
+    shift = _VISIT_BITS
+    while (highest >> (shift - _VISIT_BITS)) > 0:
+        counts[:] = 0
+        for at in range(count):
+            counts[(visits[at] >> shift) & (_DIGIT - 1)] += 1
+        total = 0
+        for digit in range(_DIGIT):
+            counts[digit], total = total, total + counts[digit]
+        for at in range(count):
+            digit = (visits[at] >> shift) & (_DIGIT - 1)
+            spare[counts[digit]] = visits[at]
+            counts[digit] += 1
+        visits, spare = spare, visits
+        shift += _DIGIT_BITS
+    return visits
 
 
 @inlined
@@ -365,10 +430,53 @@ def _cluster(
 
 
 @inlined
-def _scan_layers(
+def _near(
+    m: Words, cluster: int, columns: Words, keys: Words, event: int, near: Words, count: int
+) -> int:
+    """Write which layers of a cluster reach over an event's key, and the key; their number.
+
+    Without a branch: most do not, and which ones do nobody can guess.
+    """
+    layer = m[cluster + C_LAYERS]
+    for _ in range(m[cluster + C_LAYERS_N]):
+        column = columns[m[layer + L_KIND] >> 8]
+        x = keys[max(column, 0), event]
+        near[count, 0], near[count, 1] = layer, x
+        reaches = u64(m[layer + L_FROM] <= x) & u64(x <= m[layer + L_TO]) & u64(column >= 0)
+        count += np.int64(reaches)
+        layer += LAYER_WORDS
+    return count
+
+
+@inlined
+def _stage(m: Words, near: Words, start: int, end: int, staged: Words, count: int) -> int:
+    """Write which chunks an event must look at in the layers near it; their number.
+
+    They are far apart and seldom in a cache: while one is on its way the next are asked for.
+    """
+    for at in range(start, end):
+        layer, x = near[at, 0], near[at, 1]
+        level = m[layer + L_KIND] & 255
+        slot = layer + L_TABLE
+        if level < ONE_CELL:
+            slot = m[slot] + (x >> level) - m[layer + L_BASE]
+        # The cell of the key and the one before; both are there, see TABLE_WORDS and L_BASE.
+        for chunk in (m[slot], m[slot - 1]):
+            if chunk != 0:
+                staged[count, 0], staged[count, 1] = chunk, x
+                count += 1
+                for line in range(_LINES_AHEAD):
+                    prefetch(m, chunk + 8 * line)
+    return count
+
+
+@inlined
+def _scan_staged(
     m: Words,
     m8: Bytes,
-    cluster: int,
+    staged: Words,
+    start: int,
+    end: int,
     columns: Words,
     keys: Words,
     event: int,
@@ -376,25 +484,10 @@ def _scan_layers(
     refs: Numbers,
     k: int,
 ) -> int:
-    layer = m[cluster + C_LAYERS]
-    for _ in range(m[cluster + C_LAYERS_N]):
-        kind = m[layer + L_KIND]
-        column = columns[kind >> 8]
-        if column >= 0:
-            x = keys[column, event]
-            if x >= m[layer + L_FROM] and x <= m[layer + L_TO]:
-                level = kind & 255
-                near = m[layer + L_TABLE]
-                far = np.int64(0)
-                if level < ONE_CELL:
-                    # The cell of the key and the one before; the last has none after it.
-                    slot = near + (x >> level) - m[layer + L_BASE]
-                    far = m[slot - 1] if slot > near else 0
-                    near = m[slot] if slot < near + SEGMENT else 0
-                for chunk in (near, far):
-                    if chunk != 0:
-                        k = _scan_chain(m, m8, chunk, x, columns, keys, event, texts, refs, k)
-        layer += LAYER_WORDS
+    """Write what an event finds in the chunks staged for it."""
+    for at in range(start, end):
+        chunk, x = staged[at, 0], staged[at, 1]
+        k = _scan_chain(m, m8, chunk, x, columns, keys, event, texts, refs, k)
     return k
 
 
@@ -412,25 +505,29 @@ def _scan_chain(
     k: int,
 ) -> int:
     while chunk != 0:
-        count, cap = u64(m[chunk + K_COUNT]), u64(m[chunk + K_CAP])
-        lows = u64(chunk + CHUNK_HEAD)
-        highs = lows + cap
-        held = highs + cap
+        count = u64(m[chunk + K_COUNT])
+        item = u64(chunk + CHUNK_HEAD)
         to = u64(k)
-        # Without a branch: each ref is written, and stays if the next one does not overwrite it.
-        for at in range(count):
-            refs[to] = m[held + at]
-            to += u64(m[lows + at] <= x) & u64(x <= m[highs + at])
+        # Without a branch: each is written, and stays if the next one does not overwrite it.
         if m[chunk + K_SPECIAL] == 0:
+            for _ in range(count):
+                refs[to] = m[item + u64(ITEM_REF)] & _REF
+                to += u64(m[item] <= x) & u64(x <= m[item + u64(ITEM_HIGH)])
+                item += u64(ITEM_WORDS)
             k = np.int64(to)
         else:
-            for at in range(u64(k), to):
-                ref = np.int64(refs[at])
-                if (ref & CHECK) != 0:
-                    program = m[entry(m, ref >> 2) + E_PROGRAM]
-                    if not satisfied(m, m8, program, columns, keys, event, texts):
-                        continue
-                refs[k] = ref
+            first_item = item
+            for at in range(count):
+                refs[to] = at
+                to += u64(m[item] <= x) & u64(x <= m[item + u64(ITEM_HIGH)])
+                item += u64(ITEM_WORDS)
+            for place in range(u64(k), to):
+                ref = m[first_item + u64(ITEM_WORDS) * u64(refs[place]) + u64(ITEM_REF)]
+                if (ref & CHECK) != 0 and not satisfied(
+                    m, m8, program_in(ref), columns, keys, event, texts
+                ):
+                    continue
+                refs[k] = ref & _REF
                 k += 1
         chunk = m[chunk + K_NEXT]
     return k
@@ -439,7 +536,7 @@ def _scan_chain(
 @inlined
 def _emit(m: Words, ref: int, stamps: Words, tick: int, out: Numbers, k: int) -> int:
     """Report an entry: by its subscription's number, once, and doubtfully if it is in doubt."""
-    number = ref >> 2
+    number = number_in(ref)
     if (ref & CARE) == 0:
         out[k] = number
         return k + 1
@@ -464,6 +561,7 @@ def _scan_tiled(
     size: int,
     texts: Bytes,
     order: Words,
+    visits: int,
     members: Words,
     codes: Codes,
     coded: Codes,
@@ -472,10 +570,10 @@ def _scan_tiled(
     """All tiles of all clusters that the events of a block visit, cluster by cluster."""
     found = 0
     at = 0
-    while at < len(order):
+    while at < visits:
         cluster = order[at] >> _VISIT_BITS
         count = 0
-        while at < len(order) and (order[at] >> _VISIT_BITS) == cluster:
+        while at < visits and (order[at] >> _VISIT_BITS) == cluster:
             members[count] = order[at] & (BLOCK - 1)
             count += 1
             at += 1
@@ -771,9 +869,8 @@ def _verify(
             inside &= u64(m[low] <= x) & u64(x <= m[low + size])
         ref = m[slots + slot]
         if (ref & CHECK) != 0 and inside != 0:
-            program = m[entry(m, ref >> 2) + E_PROGRAM]
-            inside = u64(satisfied(m, m8, program, columns, keys, np.int64(event), texts))
-        pairs[to] = (np.int64(e) << 32) | ref
+            inside = u64(satisfied(m, m8, program_in(ref), columns, keys, np.int64(event), texts))
+        pairs[to] = (np.int64(e) << 32) | (ref & _REF)
         to += inside
     return np.int64(to)
 
@@ -782,6 +879,13 @@ def _verify(
 def _more_pairs(pairs: Words, found: int, more: int) -> Words:
     larger = np.empty(2 * (found + more), np.int64)
     larger[:found] = pairs[:found]
+    return larger
+
+
+@allocating
+def _more_rows(rows: Words, count: int, more: int) -> Words:
+    larger = np.empty((2 * (count + more), 2), np.int64)
+    larger[:count] = rows[:count]
     return larger
 
 

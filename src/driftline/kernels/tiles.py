@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.arena import allocate, allocate_clear, enlarge, release
-from driftline.kernels.entries import entry
+from driftline.kernels.entries import entry, number_in
 from driftline.kernels.jit import jit
 from driftline.kernels.keys import mix
 from driftline.kernels.layout import (
@@ -246,7 +246,7 @@ def append(m: Words, family: int, ref: int) -> None:
 @jit
 def _stand(m: Words, family: int, at: int, ref: int) -> None:
     """Let an entry stand at a place that is free."""
-    e = entry(m, ref >> 2)
+    e = entry(m, number_in(ref))
     m[e + E_HOME] = family
     m[e + E_AT] = at
     tile, slot, _ = tile_at(m, family, at)
@@ -306,7 +306,7 @@ def withdraw(m: Words, number: int) -> None:
     tile, slot, _ = tile_at(m, family, last)
     if last != at:
         moved = m[tile + slot]
-        set_bits(m, family, last, m[entry(m, moved >> 2) + E_PROGRAM], False)
+        set_bits(m, family, last, m[entry(m, number_in(moved)) + E_PROGRAM], False)
         _stand(m, family, at, moved)
     m[family + F_COUNT] = last
     for dim in range(m[family + F_DIMS]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from driftline.kernels import layout as at
 from driftline.kernels.arena import class_of, size_of
 from driftline.kernels.clusters import cluster_hash
+from driftline.kernels.entries import number_in, program_in
 from driftline.kernels.types import Words
 
 
@@ -180,28 +181,30 @@ def _layer(walk: _Walk, cluster: int, layer: int) -> set[int]:
     table = m[layer + at.L_TABLE]
     heads = [(0, table)]
     if level < at.ONE_CELL:
-        walk.block(table, at.SEGMENT)
+        walk.block(table, at.TABLE_WORDS)
         base = m[layer + at.L_BASE]
-        heads = [(base + place, m[table + place]) for place in range(at.SEGMENT)]
+        heads = [(base + place, m[table + place]) for place in range(at.TABLE_WORDS)]
+        assert heads[0][1] == heads[-1][1] == 0
+    else:
+        assert m[layer + at.L_BASE] == 0
     standing: set[int] = set()
     for cell, head in heads:
         chunk = head
         while chunk:
             count, cap = m[chunk + at.K_COUNT], m[chunk + at.K_CAP]
-            walk.block(chunk, at.CHUNK_HEAD + 3 * cap)
+            walk.block(chunk, at.CHUNK_HEAD + at.ITEM_WORDS * cap)
             assert m[chunk + at.TAG] == at.IS_CHUNK
             assert 0 < count <= cap <= at.CHUNK_MAX
             assert chunk == head or count == cap, "a hole in the middle of a chain"
             assert m[chunk + at.K_CLUSTER] == cluster
             assert m[chunk + at.K_KIND] == m[layer + at.L_KIND]
             assert m[chunk + at.K_CELL] == cell
-            lows = chunk + at.CHUNK_HEAD
             special = 0
             for place in range(count):
-                low, high = m[lows + place], m[lows + cap + place]
-                ref = m[lows + 2 * cap + place]
+                item = chunk + at.CHUNK_HEAD + at.ITEM_WORDS * place
+                low, high, ref = m[item : item + at.ITEM_WORDS]
                 special += bool(ref & 3)
-                e = walk.entry(ref >> 2)
+                e = walk.entry(number_in(ref))
                 assert m[e + at.E_HOME] == chunk
                 assert m[e + at.E_AT] & 0xFFFF == place
                 assert m[layer + at.L_FROM] <= low <= high <= m[layer + at.L_TO]
@@ -213,16 +216,17 @@ def _layer(walk: _Walk, cluster: int, layer: int) -> set[int]:
                 if axis != at.ALWAYS:
                     assert (at.RANGE, axis, low, high) in walk.parts(program)
                     known = 1
-                _flags(walk, program, ref, known)
-                standing.add(ref >> 2)
+                _ref(walk, program, ref, known)
+                standing.add(number_in(ref))
             assert special == m[chunk + at.K_SPECIAL]
             chunk = m[chunk + at.K_NEXT]
     assert len(standing) == m[layer + at.L_COUNT] > 0
     return standing
 
 
-def _flags(walk: _Walk, program: int, ref: int, known: int) -> None:
-    """A ref says whether there is more to verify, and whether care is needed."""
+def _ref(walk: _Walk, program: int, ref: int, known: int) -> None:
+    """A ref says where the program is, whether there is more to verify, and whether to take care."""
+    assert program_in(ref) == program
     assert bool(ref & at.CHECK) == (len(walk.parts(program)) > known)
     flags = (walk.m[program] >> 16) & 0xFFFF if program else 0
     assert bool(ref & at.CARE) == bool(flags)
@@ -260,11 +264,11 @@ def _family(walk: _Walk, family: int) -> set[int]:
         wanted = [0] * (dims * at.CELLS * (size >> 6))
         for slot in range(min(size, count - place)):
             ref = m[tile + slot]
-            e = walk.entry(ref >> 2)
+            e = walk.entry(number_in(ref))
             assert m[e + at.E_HOME] == family
             assert m[e + at.E_AT] == place
             parts = walk.parts(m[e + at.E_PROGRAM])
-            _flags(walk, m[e + at.E_PROGRAM], ref, dims)
+            _ref(walk, m[e + at.E_PROGRAM], ref, dims)
             for dim, ruler in enumerate(rulers):
                 op, axis, low, high = parts[dim]
                 assert (op, axis) == (at.RANGE, m[family + at.F_AXES + dim])
@@ -272,7 +276,7 @@ def _family(walk: _Walk, family: int) -> set[int]:
                 assert m[tile + (2 + 2 * dim) * size + slot] == high
                 for cell in range(_cell(m, ruler, low), _cell(m, ruler, high) + 1):
                     wanted[(dim * at.CELLS + cell) * (size >> 6) + (slot >> 6)] |= 1 << (slot & 63)
-            standing.add(ref >> 2)
+            standing.add(number_in(ref))
             place += 1
         held = [word & (2**64 - 1) for word in m[tile + rows :][: len(wanted)]]
         assert held == wanted, "bits that no entry asked for, or missing ones"

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORD = 8
+# A ref has 32 bits for an address.
+_MOST = 1 << 32
 
 
 class Memory:
@@ -35,6 +37,8 @@ class Memory:
 
     def resize(self, words: int) -> None:
         """Make it so many words, keeping what is there as far as it fits."""
+        if words > _MOST:
+            raise MemoryError(f"an index cannot grow beyond {_MOST * _WORD >> 30} GiB")
         if len(self.words) * _WORD == len(self._map):
             # The map cannot move while an array looks at it.
             self.words = np.empty(0, np.int64)
