@@ -17,7 +17,15 @@ import numpy as np
 
 from driftline.kernels.arena import allocate, release
 from driftline.kernels.clusters import cluster_for, drop_cluster
-from driftline.kernels.entries import entry, free_entry, new_entry, next_of, number_in, ref_to
+from driftline.kernels.entries import (
+    entry,
+    free_entry,
+    new_entry,
+    next_of,
+    number_in,
+    program_in,
+    ref_to,
+)
 from driftline.kernels.grid import level_of, listed, move_interval, put_interval, take_interval
 from driftline.kernels.jit import jit
 from driftline.kernels.layout import (
@@ -43,8 +51,10 @@ from driftline.kernels.layout import (
     F_BORN,
     F_CLUSTER,
     F_COUNT,
+    F_DIMS,
     F_MEMBERS,
     F_OLD,
+    F_WHOLE,
     IS_CHUNK,
     K_CLUSTER,
     K_KIND,
@@ -83,12 +93,14 @@ from driftline.kernels.rulers import cell_of, forget_axis, note
 from driftline.kernels.tiles import (
     append,
     bear,
+    belongs,
     dims_of,
     family_for,
     is_stale,
     last_of,
     leave_empty,
     set_bits,
+    widen,
     withdraw,
 )
 from driftline.kernels.types import Bytes, Numbers, Words
@@ -377,14 +389,26 @@ def _settle(m: Words, number: int, cluster: int) -> None:
             return
         _gather(m, family)
     append(m, family, _ref(m, number, program, dims))
-    old = m[family + F_OLD]
-    for _ in range(_DRAINED):
-        if old != 0 and m[old + F_COUNT] > 0:
-            moved = last_of(m, old)
-            withdraw(m, number_in(moved))
-            append(m, family, moved)
+    old, whole = m[family + F_OLD], m[family + F_WHOLE]
     if old != 0:
-        leave_empty(m, old)
+        _drain(m, old)
+    while whole != 0:
+        following = m[whole + F_WHOLE]
+        if m[whole + F_COUNT] > 0:
+            _drain(m, whole)
+        whole = following
+
+
+@jit
+def _drain(m: Words, family: int) -> None:
+    """Let some entries of a family stand where they would come to stand today."""
+    for _ in range(_DRAINED):
+        if m[family + F_COUNT] > 0:
+            ref = last_of(m, family)
+            withdraw(m, number_in(ref))
+            program = program_in(ref)
+            append(m, family_for(m, m[family + F_CLUSTER], program, m[family + F_DIMS]), ref)
+    leave_empty(m, family)
 
 
 @jit
@@ -489,8 +513,25 @@ def _rewrite(m: Words, letter: Words, texts: Bytes, scratch: Words, number: int)
         set_bits(m, home, m[e + E_AT], program, False)
         _copy_bounds(m, letter, cluster, program, scratch, ranges, checks)
         set_bits(m, home, m[e + E_AT], program, True)
+        if belongs(m, home, program):
+            widen(m, home, program)
+        else:
+            _move_to_part(m, number, home, program)
     _note_bounds(m, program)
     return True
+
+
+@jit
+def _move_to_part(m: Words, number: int, family: int, program: int) -> None:
+    """Let an entry whose bounds have moved go to another part of a divided family."""
+    dims = m[family + F_DIMS]
+    withdraw(m, number)
+    append(
+        m,
+        family_for(m, m[family + F_CLUSTER], program, dims),
+        _ref(m, number, program, dims),
+    )
+    leave_empty(m, family)
 
 
 @jit

@@ -93,7 +93,9 @@ if COMPILED:
     @intrinsic
     def _prefetch(typingctx: Any, words: Any, at: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, args[1:])
+            word = builder.gep(
+                make_array(signature.args[0])(context, builder, args[0]).data, args[1:]
+            )
             byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
             prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)

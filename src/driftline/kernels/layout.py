@@ -179,12 +179,22 @@ F_BIGS = 8
 F_OLD = 9  # the same axes by older rulers: emptied bit by bit
 F_NEWER = 10  # the family that empties this one
 F_PLACE = 11  # in its cluster's list
-F_AXES = 12
+F_BY = 12  # 1 + the axis by which it is divided into parts; 0 if it is not
+F_PARTS = 13  # how many there are
+F_WHOLE = 14  # the family it is a part of
+F_PATH = 15  # which part: 1, then three bits for each division
+F_AXES = 16
 DIMS_MAX = 8
 F_RULERS = F_AXES + DIMS_MAX
-F_MEMBERS = F_RULERS + DIMS_MAX  # until it is born its entries stand in chunks
+F_FROM = (
+    F_RULERS + DIMS_MAX
+)  # on each axis no interval reaches beyond F_FROM..F_TO; they only widen
+F_TO = F_FROM + DIMS_MAX
+F_MEMBERS = F_TO + DIMS_MAX  # until it is born its entries stand in chunks
 MEMBERS = 4
 FAMILY_WORDS = F_MEMBERS + MEMBERS
+DIVIDED_AT = 4096  # so many entries, and a family is divided if that tells them apart
+PART_BITS = 3
 
 # Tile: refs, then per axis the low ends and the high ends, then per axis 64 rows of bits.
 SMALL = 64

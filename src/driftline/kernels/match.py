@@ -39,8 +39,10 @@ from driftline.kernels.layout import (
     F_BIGS,
     F_COUNT,
     F_DIMS,
+    F_FROM,
     F_RULERS,
     F_TILES,
+    F_TO,
     HASH,
     ITEM_HIGH,
     ITEM_REF,
@@ -352,7 +354,7 @@ def _combinations(m: Words, columns: Words, present: Words, presents: int, combi
 
 @allocating
 def _in_order(visits: Words, count: int, highest: int, spare: Words) -> Words:
-    """The visits of a block by cluster, in `visits` or in `spare`: digit by digit of the address."""
+    """The visits of a block by cluster: sorted by one digit of the address after the other."""
     if count < _DIGIT:  # not worth the counting
         return np.sort(visits[:count])
     counts = np.empty(_DIGIT, np.int64)
@@ -621,6 +623,8 @@ def _scan_families(
     words = np.empty((count + 1) * BIG_WORDS, np.int64)
     for place in range(m[cluster + C_FAMILIES_N]):
         family = m[m[cluster + C_FAMILIES] + place]
+        if m[family + F_COUNT] == 0:
+            continue
         dims = m[family + F_DIMS]
         state = _ALL
         for dim in range(dims):
@@ -632,52 +636,59 @@ def _scan_families(
             rows[dim] = number
         if state == _NONE:
             continue
-        if state == _ALL:
-            pairs, found = _scan_family(
-                m,
-                m8,
-                family,
-                dims,
-                rows,
-                columns,
-                keys,
-                block,
-                texts,
-                members,
-                count,
-                codes,
-                hits,
-                words,
-                pairs,
-                found,
-            )
-        else:
-            fits = 0
-            for at in range(count):
-                fit = True
-                for dim in range(dims):
-                    fit = fit and codes[rows[dim], members[at]] != NO_CELL
-                fitting[fits] = members[at]
-                fits += int(fit)
-            pairs, found = _scan_family(
-                m,
-                m8,
-                family,
-                dims,
-                rows,
-                columns,
-                keys,
-                block,
-                texts,
-                fitting,
-                fits,
-                codes,
-                hits,
-                words,
-                pairs,
-                found,
-            )
+        # Which events does it reach? A missing key is reached by nothing.
+        fits = count
+        reached = members
+        if state == _SOME or m[family + F_BIGS] > 0:
+            fits = _reached(m, family, dims, columns, keys, block, members, count, fitting)
+            reached = fitting
+        pairs, found = _scan_family(
+            m,
+            m8,
+            family,
+            dims,
+            rows,
+            columns,
+            keys,
+            block,
+            texts,
+            reached,
+            fits,
+            codes,
+            hits,
+            words,
+            pairs,
+            found,
+        )
     return pairs, found
+
+
+@jit
+def _reached(
+    m: Words,
+    family: int,
+    dims: int,
+    columns: Words,
+    keys: Words,
+    block: int,
+    members: Words,
+    count: int,
+    fitting: Words,
+) -> int:
+    """Write the events among `members` that a family reaches on all its axes; their number."""
+    for at in range(count):
+        fitting[at] = members[at]
+    for dim in range(dims):
+        column = u64(columns[m[family + F_AXES + dim]])
+        start, end = m[family + F_FROM + dim], m[family + F_TO + dim]
+        fits = u64(0)
+        for at in range(u64(count)):
+            e = fitting[at]
+            x = keys[column, u64(block) + u64(e)]
+            fitting[fits] = e
+            fits += u64(start <= x) & u64(x <= end)
+        count = np.int64(fits)
+    return count
 
 
 @jit

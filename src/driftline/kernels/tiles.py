@@ -10,6 +10,10 @@ big one, whose rows are a cache line each.
 A family of few is not worth its bits: until it has more than four entries it is a mere list of
 members, and they stand in chunks. When an axis got a new ruler, a new family of the same axes takes
 over, entry by entry, as changes come.
+
+A family of many is divided by where its intervals lie on one axis, into eight parts that are
+families too, and may be divided again by another axis. A family remembers from where to where its
+intervals reach: most events pass by most parts.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.arena import allocate, allocate_clear, enlarge, release
-from driftline.kernels.entries import entry, number_in
+from driftline.kernels.entries import entry, number_in, program_in
 from driftline.kernels.jit import jit
 from driftline.kernels.keys import mix
 from driftline.kernels.layout import (
@@ -31,25 +35,35 @@ from driftline.kernels.layout import (
     C_FAMILIES_N,
     CELLS,
     DIMS_MAX,
+    DIVIDED_AT,
     E_AT,
     E_HOME,
     E_PROGRAM,
     F_AXES,
     F_BIGS,
     F_BORN,
+    F_BY,
     F_CLUSTER,
     F_COUNT,
     F_DIMS,
+    F_FROM,
     F_HASH,
     F_NEWER,
     F_OLD,
+    F_PARTS,
+    F_PATH,
     F_PLACE,
     F_RULERS,
     F_TILES,
     F_TILES_CAP,
+    F_TO,
+    F_WHOLE,
     FAMILY_WORDS,
+    HIGHEST,
     IS_FAMILY,
+    LOWEST,
     P_PARTS,
+    PART_BITS,
     PART_WORDS,
     R_REFS,
     RANGE,
@@ -61,6 +75,8 @@ from driftline.kernels.programs import axis_at
 from driftline.kernels.rulers import cell_of, drop_ruler, make_ruler
 from driftline.kernels.table import first, following, put, remove
 from driftline.kernels.types import Words
+
+_SAMPLED = 128  # entries that are asked how a family should be divided
 
 
 @jit
@@ -78,31 +94,39 @@ def dims_of(m: Words, program: int) -> int:
 @jit
 def family_for(m: Words, cluster: int, program: int, dims: int) -> int:
     """The family of a cluster for the axes of a program, made if there is none."""
-    h = mix(cluster)
+    axes = mix(cluster)
     for dim in range(dims):
-        h = mix(h ^ (m[program + P_PARTS + PART_WORDS * dim] >> 8))
-    slot = first(m, h)
-    while slot != 0:
-        family = m[slot + 1]
-        if _is_of(m, family, h, cluster, program, dims):
-            if m[family + F_BORN] == 1 and is_stale(m, family):
-                return _successor(m, family)
-            return family
-        slot = following(m, h, slot)
-    family = allocate_clear(m, FAMILY_WORDS)
-    m[family + TAG] = IS_FAMILY
-    m[family + F_HASH] = h
-    m[family + F_CLUSTER] = cluster
-    m[family + F_DIMS] = dims
-    for dim in range(dims):
-        m[family + F_AXES + dim] = m[program + P_PARTS + PART_WORDS * dim] >> 8
-    put(m, h, family)
+        axes = mix(axes ^ (m[program + P_PARTS + PART_WORDS * dim] >> 8))
+    whole = 0
+    path = 1
+    while True:
+        h = mix(axes ^ path)
+        family = _find(m, h, cluster, program, dims, path)
+        if family == 0:
+            return _new_family(m, h, cluster, program, dims, whole, path)
+        if m[family + F_BY] == 0:
+            break
+        whole = family
+        path = (path << PART_BITS) | part_of(m, family, program)
+    if m[family + F_BORN] == 1 and is_stale(m, family):
+        return _successor(m, family)
     return family
 
 
 @jit
-def _is_of(m: Words, family: int, h: int, cluster: int, program: int, dims: int) -> bool:
-    if m[family + TAG] != IS_FAMILY or m[family + F_HASH] != h:
+def _find(m: Words, h: int, cluster: int, program: int, dims: int, path: int) -> int:
+    slot = first(m, h)
+    while slot != 0:
+        family = m[slot + 1]
+        if _is_of(m, family, h, cluster, program, dims, path):
+            return family
+        slot = following(m, h, slot)
+    return 0
+
+
+@jit
+def _is_of(m: Words, family: int, h: int, cluster: int, program: int, dims: int, path: int) -> bool:
+    if m[family + TAG] != IS_FAMILY or m[family + F_HASH] != h or m[family + F_PATH] != path:
         return False
     if m[family + F_CLUSTER] != cluster or m[family + F_DIMS] != dims:
         return False
@@ -110,6 +134,83 @@ def _is_of(m: Words, family: int, h: int, cluster: int, program: int, dims: int)
         if m[family + F_AXES + dim] != m[program + P_PARTS + PART_WORDS * dim] >> 8:
             return False
     return True
+
+
+@jit
+def _new_family(
+    m: Words, h: int, cluster: int, program: int, dims: int, whole: int, path: int
+) -> int:
+    family = allocate_clear(m, FAMILY_WORDS)
+    m[family + TAG] = IS_FAMILY
+    m[family + F_HASH] = h
+    m[family + F_CLUSTER] = cluster
+    m[family + F_DIMS] = dims
+    m[family + F_WHOLE] = whole
+    m[family + F_PATH] = path
+    for dim in range(dims):
+        m[family + F_AXES + dim] = m[program + P_PARTS + PART_WORDS * dim] >> 8
+    put(m, h, family)
+    if whole != 0:
+        m[whole + F_PARTS] += 1
+        bear(m, family)
+    return family
+
+
+@jit
+def part_of(m: Words, family: int, program: int) -> int:
+    """Which part of a divided family an entry belongs to."""
+    return _eighth(m, family, m[family + F_BY] - 1, program)
+
+
+@jit
+def _eighth(m: Words, family: int, dim: int, program: int) -> int:
+    """In which eighth of an axis, by the family's ruler, an entry's interval begins."""
+    part = program + P_PARTS + PART_WORDS * dim
+    # A half-line without a beginning is where it ends.
+    bound = m[part + 1] if m[part + 1] > LOWEST else m[part + 2]
+    return (cell_of(m, m[family + F_RULERS + dim], bound) << PART_BITS) // CELLS
+
+
+@jit
+def belongs(m: Words, family: int, program: int) -> bool:
+    """Would an entry that says this come to stand in this family?"""
+    path = m[family + F_PATH]
+    whole = m[family + F_WHOLE]
+    while whole != 0:
+        if part_of(m, whole, program) != path & ((1 << PART_BITS) - 1):
+            return False
+        path >>= PART_BITS
+        whole = m[whole + F_WHOLE]
+    return m[family + F_BY] == 0
+
+
+@jit
+def _divide(m: Words, family: int) -> None:
+    """Divide a family by the axis that tells its entries apart best, if one does.
+
+    What it holds goes to its parts as changes come.
+    """
+    best = 0
+    fewest = _SAMPLED >> 1
+    for dim in range(m[family + F_DIMS]):
+        most = _most_in_a_part(m, family, dim)
+        if most < fewest:
+            best, fewest = dim + 1, most
+    m[family + F_BY] = best
+
+
+@jit
+def _most_in_a_part(m: Words, family: int, dim: int) -> int:
+    """Of a sample, how many entries would come into the largest part?"""
+    most = 0
+    for part in range(1 << PART_BITS):
+        count = 0
+        for number in range(_SAMPLED):
+            place = number * m[family + F_COUNT] // _SAMPLED
+            tile, slot, _ = tile_at(m, family, place)
+            count += _eighth(m, family, dim, program_in(m[tile + slot])) == part
+        most = max(most, count)
+    return most
 
 
 @jit
@@ -128,7 +229,7 @@ def _successor(m: Words, old: int) -> int:
     family = allocate_clear(m, FAMILY_WORDS)
     for word in range(FAMILY_WORDS):
         m[family + word] = m[old + word]
-    m[family + F_COUNT] = 0
+    m[family + F_COUNT] = 0  # and so it reaches nowhere
     m[family + F_TILES] = 0
     m[family + F_TILES_CAP] = 0
     m[family + F_BIGS] = 0
@@ -169,19 +270,21 @@ def bear(m: Words, family: int) -> None:
 
 @jit
 def leave_empty(m: Words, family: int) -> None:
-    """A family lost its last entry: let go of it, and of newer ones that waited for it."""
-    while family != 0 and m[family + F_COUNT] == 0:
-        newer, old = m[family + F_NEWER], m[family + F_OLD]
+    """A family lost its last entry: let go of it, and of those that are there only for it."""
+    while family != 0 and m[family + F_COUNT] == 0 and m[family + F_PARTS] == 0:
+        newer, old, whole = m[family + F_NEWER], m[family + F_OLD], m[family + F_WHOLE]
         if newer == 0:
             if old != 0:
                 return  # It stays, to empty the older one.
             remove(m, m[family + F_HASH], family)
+            if whole != 0:
+                m[whole + F_PARTS] -= 1
         else:
             m[newer + F_OLD] = old
             if old != 0:
                 m[old + F_NEWER] = newer
         bury(m, family)
-        family = newer
+        family = newer if newer != 0 else whole
 
 
 @jit
@@ -222,6 +325,10 @@ def rows_at(dims: int, size: int) -> int:
 def append(m: Words, family: int, ref: int) -> None:
     """Add an entry at the end of a born family."""
     at = m[family + F_COUNT]
+    if at == 0:
+        m[family + F_FROM : family + F_FROM + DIMS_MAX] = HIGHEST
+        m[family + F_TO : family + F_TO + DIMS_MAX] = LOWEST
+    widen(m, family, program_in(ref))
     bigs = m[family + F_BIGS]
     if at - bigs * BIG == SMALLS_MAX * SMALL:
         _merge(m, family)
@@ -241,6 +348,17 @@ def append(m: Words, family: int, ref: int) -> None:
     for dim in range(m[family + F_DIMS]):
         m[axis_at(m, m[family + F_AXES + dim]) + A_LIVE] += 1
     _stand(m, family, at, ref)
+    if (at + 1) % DIVIDED_AT == 0 and m[family + F_OLD] == 0 and m[family + F_BY] == 0:
+        _divide(m, family)
+
+
+@jit
+def widen(m: Words, family: int, program: int) -> None:
+    """Let a family reach over the intervals of a program."""
+    for dim in range(m[family + F_DIMS]):
+        part = program + P_PARTS + PART_WORDS * dim
+        m[family + F_FROM + dim] = min(m[family + F_FROM + dim], m[part + 1])
+        m[family + F_TO + dim] = max(m[family + F_TO + dim], m[part + 2])
 
 
 @jit

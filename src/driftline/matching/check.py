@@ -155,7 +155,11 @@ def _cluster(walk: _Walk, cluster: int, families: dict[int, list[int]]) -> set[i
     assert len(kinds) == m[cluster + at.C_LAYERS_N], "two layers of one kind"
     born: set[int] = set()
     waiting: set[int] = set()
+    parts: dict[int, int] = {}
     for current in families.get(cluster, []):
+        whole = m[current + at.F_WHOLE]
+        parts[whole] = parts.get(whole, 0) + 1
+        assert m[current + at.F_PATH] >> at.PART_BITS == (m[whole + at.F_PATH] if whole else 0)
         family, newer = current, 0
         while family:
             assert m[family + at.F_NEWER] == newer
@@ -166,6 +170,8 @@ def _cluster(walk: _Walk, cluster: int, families: dict[int, list[int]]) -> set[i
             else:
                 waiting |= _members(walk, family)
             family, newer = m[family + at.F_OLD], family
+    for family in families.get(cluster, []):
+        assert m[family + at.F_PARTS] == parts.get(family, 0)
     listed = m[m[cluster + at.C_FAMILIES] :][: m[cluster + at.C_FAMILIES_N]]
     assert set(listed) == born
     if m[cluster + at.C_FAMILIES_CAP]:
@@ -225,7 +231,7 @@ def _layer(walk: _Walk, cluster: int, layer: int) -> set[int]:
 
 
 def _ref(walk: _Walk, program: int, ref: int, known: int) -> None:
-    """A ref says where the program is, whether there is more to verify, and whether to take care."""
+    """A ref says where the program is, if there is more to verify, and if care is needed."""
     assert program_in(ref) == program
     assert bool(ref & at.CHECK) == (len(walk.parts(program)) > known)
     flags = (walk.m[program] >> 16) & 0xFFFF if program else 0
@@ -246,7 +252,9 @@ def _members(walk: _Walk, family: int) -> set[int]:
 def _family(walk: _Walk, family: int) -> set[int]:
     m = walk.m
     count, dims, bigs = (m[family + field] for field in (at.F_COUNT, at.F_DIMS, at.F_BIGS))
-    assert count > 0 or m[family + at.F_OLD], "an empty family that waits for nothing"
+    assert count > 0 or m[family + at.F_OLD] or m[family + at.F_PARTS], (
+        "an empty family that waits for nothing"
+    )
     if m[family + at.F_TILES_CAP]:
         walk.block(m[family + at.F_TILES], m[family + at.F_TILES_CAP])
     sizes = [at.BIG] * bigs + [at.SMALL] * ((count - bigs * at.BIG + at.SMALL - 1) // at.SMALL)
@@ -274,14 +282,31 @@ def _family(walk: _Walk, family: int) -> set[int]:
                 assert (op, axis) == (at.RANGE, m[family + at.F_AXES + dim])
                 assert m[tile + (1 + 2 * dim) * size + slot] == low
                 assert m[tile + (2 + 2 * dim) * size + slot] == high
+                assert m[family + at.F_FROM + dim] <= low
+                assert high <= m[family + at.F_TO + dim]
                 for cell in range(_cell(m, ruler, low), _cell(m, ruler, high) + 1):
                     wanted[(dim * at.CELLS + cell) * (size >> 6) + (slot >> 6)] |= 1 << (slot & 63)
+            _path(walk, family, parts)
             standing.add(number_in(ref))
             place += 1
         held = [word & (2**64 - 1) for word in m[tile + rows :][: len(wanted)]]
         assert held == wanted, "bits that no entry asked for, or missing ones"
     assert len(standing) == count
     return standing
+
+
+def _path(walk: _Walk, family: int, parts: list[tuple[int, int, int, int]]) -> None:
+    """An entry stands in the part of each divided family above it that it belongs to."""
+    m = walk.m
+    path, whole = m[family + at.F_PATH], m[family + at.F_WHOLE]
+    while whole:
+        dim = m[whole + at.F_BY] - 1
+        assert dim >= 0
+        _, _, low, high = parts[dim]
+        cell = _cell(m, m[whole + at.F_RULERS + dim], low if low > at.LOWEST else high)
+        assert path & ((1 << at.PART_BITS) - 1) == (cell << at.PART_BITS) // at.CELLS
+        path, whole = path >> at.PART_BITS, m[whole + at.F_WHOLE]
+    assert path == 1
 
 
 def _cell(m: list[int], ruler: int, key: int) -> int:
