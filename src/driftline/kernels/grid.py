@@ -87,13 +87,16 @@ def put_interval(
     m: Words, cluster: int, axis: int, level: int, low: int, high: int, ref: int
 ) -> None:
     """Add an interval, on an axis at a level at least."""
+    # The finest cells may take half of the layers a cluster can have, the next half of the rest.
+    left = LAYERS_MAX >> 1
     while True:
         cell = 0 if level >= ONE_CELL else low >> level
         base = 0 if level >= ONE_CELL else _base(cell)
         kind = (axis << 8) | level
         layer = find_layer(m, cluster, kind, base)
-        if layer != 0 or level >= ONE_CELL or m[cluster + C_LAYERS_N] < LAYERS_MAX:
+        if layer != 0 or level >= ONE_CELL or m[cluster + C_LAYERS_N] < LAYERS_MAX - left:
             break
+        left >>= 1
         level = min(level + COARSER, ONE_CELL)
     if layer == 0:
         layer = _new_layer(m, cluster, kind, base)

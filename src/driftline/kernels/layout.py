@@ -147,7 +147,7 @@ L_COUNT = 5
 LAYER_WORDS = 6
 SEGMENT = 62  # cells per layer
 TABLE_WORDS = SEGMENT + 2  # before and behind them stands a 0, so that every cell has neighbours
-COARSER = 6  # levels up, when there are too many layers
+COARSER = 4  # levels up, when there are too many layers
 ONE_CELL = 64  # from this level on a layer has a single cell
 LIST = 65  # the level of what a small cluster holds, in no order
 

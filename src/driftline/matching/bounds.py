@@ -30,6 +30,8 @@ _REMEMBERED = 4096
 
 def alternatives(filters: Filters) -> tuple[Filter, ...]:
     """The filters as a tuple, also where it is a single one."""
+    if type(filters) is tuple:
+        return filters
     return (filters,) if isinstance(filters, Filter) else tuple(filters)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from driftline.kernels import layout
 from driftline.kernels.axes import begin
 from driftline.kernels.changes import add_many, change_many, discard_many, has_room
 from driftline.kernels.match import match_event, match_many
-from driftline.kernels.types import Words
+from driftline.kernels.types import Bytes, Words
 from driftline.matching.axes import TYPE, Axes
 from driftline.matching.bounds import admitted, alternatives, parameters_of
 from driftline.matching.columns import Columns
@@ -79,6 +80,7 @@ class Index:
         begin(self._memory.words)
         self._tick = 1
         self._one = np.zeros(1, np.int32)
+        self._number = self._one.data  # of which reading and writing costs least
         self._make_room(_FIRST_ENTRIES)
         self._make_letter(_FIRST_PARTS, _FIRST_TEXT)
 
@@ -109,12 +111,12 @@ class Index:
     def add(self, id: str, filters: Filters, bounds: Bounds = NO_BOUNDS) -> None:
         """Take in what goes by this id, replacing what did; it becomes the last added."""
         said = alternatives(filters)
-        rows, per, doubted = self._post(said, bounds)
+        rows, per, texts, doubted = self._post(said, bounds)
         before = self._numbers.get(id)
         if before is not None:
             self._drop(before)
-        self._apply(add_many, rows, per, self._text, self._one)
-        self._numbers[id] = number = int(self._one[0])
+        self._apply(add_many, rows, per, texts, self._one)
+        self._numbers[id] = number = self._number[0]
         if number >= len(self._ids):
             self._extend()
         self._ids[number] = id
@@ -132,7 +134,7 @@ class Index:
         self._give_back()
 
     def _drop(self, number: int) -> None:
-        self._one[0] = number
+        self._number[0] = number
         while discard_many(self._memory.words, self._one, 0) == 0:
             self._grow()
         self._ids[number] = ""
@@ -145,9 +147,9 @@ class Index:
         said = self._said[number]
         if said is None:
             return  # It has no parameters.
-        rows, per, doubted = self._post(said, bounds)
-        self._one[0] = number
-        self._apply(change_many, rows, per, self._text, self._one)
+        rows, per, texts, doubted = self._post(said, bounds)
+        self._number[0] = number
+        self._apply(change_many, rows, per, texts, self._one)
         if doubted is not None:
             self._doubted[number] = doubted
         elif self._doubted:
@@ -169,30 +171,34 @@ class Index:
             for at, id in enumerate(ids):
                 self.add(id, said, row_of(bounds, at))
             return
-        for id in ids:
-            before = self._numbers.get(id)
-            if before is not None:
-                self._drop(before)
+        if not self._numbers.keys().isdisjoint(ids):
+            for id in ids:
+                before = self._numbers.get(id)
+                if before is not None:
+                    self._drop(before)
         numbers = np.zeros(len(ids), np.int32)
         self._apply(add_many, batch.rows, batch.per, batch.texts, numbers)
-        if len(ids):
-            self._extend()
-        kept = said if bounds else None
-        for id, number in zip(ids, numbers.tolist(), strict=True):
-            self._numbers[id] = number
-            self._ids[number] = id
-            self._said[number] = kept
+        self._extend()
+        self._numbers.update(zip(ids, numbers.tolist(), strict=True))
+        first, last = int(numbers[0]), int(numbers[-1])
+        if last - first == len(ids) - 1 and bool(np.all(np.diff(numbers) == 1)):
+            self._ids[first : last + 1] = ids
+            self._said[first : last + 1] = [said] * len(ids)
+        else:  # Some were used before.
+            for id, number in zip(ids, numbers.tolist(), strict=True):
+                self._ids[number] = id
+                self._said[number] = said
 
     def change_batch(self, ids: Sequence[str], bounds: Mapping[str, ArrayLike]) -> None:
         """Move the bounds of many, a column of values per parameter. As a loop over `change`."""
-        numbers = [self._numbers[id] for id in ids]
+        numbers = list(map(self._numbers.__getitem__, ids))
         said = self._said[numbers[0]] if numbers else None
         batch = None
-        if said is not None and all(self._said[number] is said for number in numbers):
+        if said is not None and len(set(map(id, map(self._said.__getitem__, numbers)))) == 1:
             batch = self._batch(said, len(ids), bounds)
-        if batch is None or len(set(ids)) < len(ids):
-            for at, id in enumerate(ids):
-                self.change(id, row_of(bounds, at))
+        if batch is None:
+            for at, one in enumerate(ids):
+                self.change(one, row_of(bounds, at))
             return
         self._apply(change_many, batch.rows, batch.per, batch.texts, np.array(numbers, np.int32))
         if self._doubted:
@@ -201,7 +207,8 @@ class Index:
 
     def discard_batch(self, ids: Sequence[str]) -> None:
         """Forget many. As a loop over `discard`."""
-        found = [number for id in ids if (number := self._numbers.pop(id, None)) is not None]
+        popped = list(map(self._numbers.pop, ids, repeat(None)))
+        found = [number for number in popped if number is not None]
         numbers = np.array(found, np.int32)
         done = discard_many(self._memory.words, numbers, 0)
         while done < len(numbers):
@@ -225,18 +232,16 @@ class Index:
         template = self._templates.get(id(said))
         return None if template is None else batch_of(template, count, bounds)
 
-    def _post(self, said: tuple[Filter, ...], bounds: Bounds) -> tuple[Words, int, Bounds | None]:
+    def _post(
+        self, said: tuple[Filter, ...], bounds: Bounds
+    ) -> tuple[Words, int, Bytes, Bounds | None]:
         """Write filters as rows of words, where kernels find them; refuse bad bounds.
 
-        How many rows there are, and the bounds if the definition will have to be asked.
+        How many rows there are, their texts, and the bounds if the definition must be asked later.
         """
         template = self._templates.get(id(said))
-        if (
-            template is not None
-            and len(template.letters) == 1
-            and template.pack_into(bounds, self._row_bytes, self._text_bytes)
-        ):
-            return self._row, 1, None
+        if template is not None and len(template.letters) == 1 and template.put(bounds):
+            return template.row, 1, template.texts, None
         while not has_room(self._memory.words, 0):
             self._grow()  # for new axes
         if self._axes.sweep(self._memory.words):
@@ -252,9 +257,9 @@ class Index:
         self._text_bytes[:size] = text
         doubted = values if any(letter.doubt for letter in letters) else None
         if len(letters) > 1:
-            return _rows(letters), len(letters), doubted
+            return _rows(letters), len(letters), self._text, doubted
         letters[0].pack_into(self._row_bytes, False)
-        return self._row, 1, doubted
+        return self._row, 1, self._text, doubted
 
     def _keep(self, template: Template | None) -> None:
         if template is not None:
@@ -268,7 +273,7 @@ class Index:
     ) -> None:
         """Let a kernel do all its changes, with more memory when it asks."""
         scratch = self._scratch
-        if rows is not self._row:
+        if len(rows) > 1:
             scratch = np.zeros(_scratch_words(rows.shape[1], len(texts)), np.int64)
         done = kernel(self._memory.words, rows, per, texts, scratch, numbers, 0)
         while done != len(numbers):

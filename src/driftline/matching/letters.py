@@ -11,7 +11,7 @@ A filter with IN and no equality becomes one letter per value, so that each can 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -88,12 +88,7 @@ class Letter:
     def pack_into(self, row: memoryview, multi: bool) -> None:
         """Write the words of the letter into a row."""
         flags = (layout.DOUBT if self.doubt else 0) | (layout.MULTI if multi else 0)
-        self.packer(row, 0, flags, len(self.parts) >> 2, *self.parts)
-
-    @property
-    def packer(self) -> Callable[..., None]:
-        """Writes flags, the number of parts, and the parts of a letter of this shape."""
-        return _struct(self.format).pack_into
+        _struct(self.format).pack_into(row, 0, flags, len(self.parts) >> 2, *self.parts)
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ parameters, a value of another kind than before) is left to `letters`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,6 +27,9 @@ from driftline.matching.matcher import Bounds
 from driftline.model.filter import Filter
 from driftline.model.value import KIND_OF, Kind, Value
 
+_PLAIN = (np.dtype(np.int64), np.dtype(np.float64))
+_PUT = {Kind.NUMBER: float, Kind.STRING: str}
+
 
 class Place(NamedTuple):
     """Where the operand of a parameter goes: which letter, which word of it."""
@@ -37,43 +40,67 @@ class Place(NamedTuple):
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
 class Template:
     """The letters of some filters, and the places of their parameters."""
 
-    said: tuple[Filter, ...]
-    letters: list[Letter]
-    text: bytes
-    places: tuple[Place, ...]
-    pack: Callable[..., None]
+    __slots__ = (
+        "_floats",
+        "_places",
+        "_texts",
+        "_words",
+        "letters",
+        "places",
+        "row",
+        "said",
+        "text",
+        "texts",
+    )
 
-    def pack_into(self, bounds: Bounds, row: memoryview, texts: memoryview) -> bool:
-        """Write the one letter with these values; False where it takes more than putting them in.
+    def __init__(
+        self,
+        said: tuple[Filter, ...],
+        letters: list[Letter],
+        text: bytes,
+        places: tuple[Place, ...],
+    ) -> None:
+        self.said, self.letters, self.text, self.places = said, letters, text, places
+        # One filter has a row of its own, in which every place is ready to be written.
+        self.row = np.zeros((1, layout.LETTER_HEAD + len(letters[0].parts)), np.int64)
+        letters[0].pack_into(self.row[0].data.cast("B"), False)
+        self._words = self.row[0].data
+        self._floats = self.row[0].view(np.float64).data
+        self.texts = np.zeros(len(text) + TEXT_EXACT * len(places) + 1, np.uint8)
+        self.texts[: len(text)] = np.frombuffer(text, np.uint8)
+        self._texts = self.texts.data
+        self._places: list[tuple[int, str, type | None, int]] = []
+        start = len(text)
+        for _, word, name, kind in places:
+            self._places.append((layout.LETTER_HEAD + word, name, _PUT.get(kind), start))
+            start += TEXT_EXACT
 
-        The letter's own parts are overwritten: nobody reads them between two calls.
+    def put(self, bounds: Bounds) -> bool:
+        """Write these values into the row of the one filter; False where that is not enough.
+
+        One loop without calls: this is most of what moving a single bound costs.
         """
-        parts = self.letters[0].parts
-        end = len(self.text)
-        texts[:end] = self.text
-        for _, word, name, wanted in self.places:
+        floats, words, texts = self._floats, self._words, self._texts
+        for word, name, wanted, start in self._places:
             value: Any = bounds.get(name)
             kind = type(value)
             if kind is float or kind is int:
-                if wanted is not Kind.NUMBER or not -INEXACT < value < INEXACT:
+                if wanted is not float or not -INEXACT < value < INEXACT:
                     return False
-                parts[word] = value
+                floats[word] = value
             elif kind is str:
                 raw = value.encode()
                 size = len(raw)
-                if wanted is not Kind.STRING or size > TEXT_EXACT or end + size > len(texts):
+                if wanted is not str or size > TEXT_EXACT:
                     return False
-                texts[end : end + size] = raw
-                parts[word] = end
-                parts[word + 1] = size
-                end += size
+                texts[start : start + size] = raw
+                words[word] = start
+                words[word + 1] = size
             else:
                 return False
-        self.pack(row, 0, 0, len(parts) >> 2, *parts)
         return True
 
 
@@ -96,7 +123,7 @@ def template_of(axes: Axes, m: Words, said: tuple[Filter, ...], bounds: Bounds) 
         not _is_short(bounds[place.name]) for place in places
     ):
         return None
-    return Template(said, letters, bytes(writer.text), places, letters[0].packer)
+    return Template(said, letters, bytes(writer.text), places)
 
 
 def _is_short(value: Value) -> bool:
@@ -171,12 +198,18 @@ def check_lengths(bounds: Mapping[str, ArrayLike], count: int) -> None:
 def _columns(bounds: Mapping[str, ArrayLike], count: int) -> dict[str, Column]:
     if not bounds:
         return {}
-    # A batch of events has the same columns; the type is of no concern here.
-    return {
-        column.attribute: column
-        for column in Columns.of_arrays("bounds", bounds)
-        if column.attribute in bounds
+    # Plain numbers are columns as they are.
+    columns = {
+        name: Column(name, Kind.NUMBER, values)
+        for name, values in bounds.items()
+        if type(values) is np.ndarray and values.dtype in _PLAIN and values.ndim == 1
     }
+    others = {name: values for name, values in bounds.items() if name not in columns}
+    if others:
+        # A batch of events has the same columns; the type is of no concern here.
+        read = {column.attribute: column for column in Columns.of_arrays("bounds", others)}
+        columns.update((name, read[name]) for name in others if name in read)
+    return columns
 
 
 def _is_plain(column: Column) -> bool:
@@ -187,8 +220,8 @@ def _is_plain(column: Column) -> bool:
     if isinstance(values, Texts):
         return bool(values.lengths.max(initial=0) <= TEXT_EXACT)
     if column.kind is Kind.NUMBER:
-        # NaN fails here too.
-        return bool(np.all(np.abs(values) < INEXACT))
+        # NaN fails here too. Not by `abs`, of which the lowest integer has none.
+        return bool(np.all((values > -INEXACT) & (values < INEXACT)))
     return True
 
 
