@@ -51,6 +51,15 @@ def test_a_crowd_is_found_without_the_compiler_too() -> None:
     without_compiler("-m", "tests.matching.crowd", "3", "2500")
 
 
+def test_the_lowest_integer_is_no_plain_number() -> None:
+    """It has no absolute value, and two integers near it are one float."""
+    index = Index()
+    lowest = np.array([-(2**63), -(2**63) + 1])
+    index.add_batch(["lowest", "next"], filters("x = :v"), {"v": lowest})
+    assert index.match(Event("q", {"x": -(2**63)})) == ["lowest"]
+    assert index.match(Event("q", {"x": -(2**63) + 1})) == ["next"]
+
+
 def test_any_program_finds_what_scan_finds_without_the_compiler_too() -> None:
     without_compiler(
         "-c",
@@ -59,6 +68,74 @@ def test_any_program_finds_what_scan_finds_without_the_compiler_too() -> None:
         "from driftline.testing.checks import check_matcher\n"
         "check_matcher(Index, settings(max_examples=25, stateful_step_count=40, deadline=None))",
     )
+
+
+def test_small_parts_of_divided_families_are_exact_without_the_compiler_too() -> None:
+    without_compiler(
+        "-c",
+        "from driftline.kernels import tiles\n"
+        "tiles.DIVIDED_AT = tiles._SAMPLED = 32\n"
+        "from tests.matching.crowd import Crowd\n"
+        "from tests.matching.test_index import divided\n"
+        "crowd = Crowd(seed=5, drift=500)\n"
+        "ask, seen = crowd._ask, []\n"
+        "crowd._ask = lambda shift: (seen.append(divided(crowd.index)), ask(shift))\n"
+        "crowd.run(2500)\n"
+        "assert max(seen) > 1",
+    )
+
+
+def divided(index: Index) -> int:
+    """How many families are divided into parts."""
+    m = index._memory.words.tolist()
+    count = 0
+    for shard in range(layout.SHARDS_AT, layout.SHARDS_AT + 2 * layout.SHARDS, 2):
+        for slot in range(m[shard], m[shard] + 2 * (m[shard + 1] >> 32), 2):
+            record = m[slot + 1]
+            if record and m[record + layout.TAG] == layout.IS_FAMILY:
+                count += m[record + layout.F_BY] > 0
+    return count
+
+
+def test_a_large_family_is_divided_and_stays_exact() -> None:
+    """Points in a square, found by rectangles, while they are added, moved and discarded."""
+    draw = np.random.default_rng(5)
+    index = Index()
+    wanted = filters("a < :x AND b >= :x AND c <= :y AND d > :y")
+    points = draw.integers(0, 1000, (12_000, 2))
+    ids = [f"s{at}" for at in range(len(points))]
+    alive = np.ones(len(points), bool)
+    index.add_batch(ids, wanted, {"x": points[:, 0], "y": points[:, 1]})
+    assert divided(index) > 0
+    for _ in range(3):
+        index._check()
+        corners = draw.integers(0, 900, (50, 2))
+        batch = Columns.of_arrays(
+            "q",
+            {
+                "a": corners[:, 0],
+                "b": corners[:, 0] + 100,
+                "c": corners[:, 1],
+                "d": corners[:, 1] + 100,
+            },
+        )
+        found = index.match_batch(batch)
+        for at, (left, low) in enumerate(corners.tolist()):
+            x, y = points.T
+            inside = alive & (left < x) & (x <= left + 100) & (low <= y) & (y < low + 100)
+            want = [f"s{number}" for number in np.nonzero(inside)[0]]
+            assert sorted(found.ids(at)) == sorted(want)
+            assert index.match(batch.event(at)) == want
+        moved = draw.choice(np.nonzero(alive)[0], 3_000, replace=False)
+        points[moved] = draw.integers(0, 1000, (len(moved), 2))
+        index.change_batch(
+            [ids[at] for at in moved], {"x": points[moved, 0], "y": points[moved, 1]}
+        )
+        gone = draw.choice(np.nonzero(alive)[0], 2_000, replace=False)
+        alive[gone] = False
+        index.discard_batch([ids[at] for at in gone])
+    index.discard_batch([ids[at] for at in np.nonzero(alive)[0]])
+    index._check()
 
 
 def test_texts_with_one_hash_are_told_apart() -> None:
