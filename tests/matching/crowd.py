@@ -54,7 +54,7 @@ class Crowd:
         self.live: list[str] = []
         self.names: dict[str, str] = {}
 
-    def run(self, steps: int, checks: int = 10, asks: int = 20) -> None:
+    def run(self, steps: int, checks: int = 40, asks: int = 60) -> None:
         for step in range(steps):
             shift = self.drift * step // steps
             growing = (4 * step // steps) % 2 == 0

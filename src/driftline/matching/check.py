@@ -7,6 +7,8 @@ once or free. Slow; for tests.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from driftline.kernels import layout as at
 from driftline.kernels.arena import class_of, size_of
 from driftline.kernels.clusters import cluster_hash
@@ -172,7 +174,7 @@ def _cluster(walk: _Walk, cluster: int, families: dict[int, list[int]]) -> set[i
             family, newer = m[family + at.F_OLD], family
     for family in families.get(cluster, []):
         assert m[family + at.F_PARTS] == parts.get(family, 0)
-    listed = m[m[cluster + at.C_FAMILIES] :][: m[cluster + at.C_FAMILIES_N]]
+    listed = _run(m, m[cluster + at.C_FAMILIES], m[cluster + at.C_FAMILIES_N])
     assert set(listed) == born
     if m[cluster + at.C_FAMILIES_CAP]:
         walk.block(m[cluster + at.C_FAMILIES], m[cluster + at.C_FAMILIES_CAP])
@@ -242,7 +244,7 @@ def _members(walk: _Walk, family: int) -> set[int]:
     m = walk.m
     count = m[family + at.F_COUNT]
     assert 0 < count <= at.MEMBERS
-    members = set(m[family + at.F_MEMBERS :][:count])
+    members = set(_run(m, family + at.F_MEMBERS, count))
     assert len(members) == count
     for number in members:
         assert m[walk.entry(number) + at.E_AT] >> 16 == family
@@ -289,7 +291,7 @@ def _family(walk: _Walk, family: int) -> set[int]:
             _path(walk, family, parts)
             standing.add(number_in(ref))
             place += 1
-        held = [word & (2**64 - 1) for word in m[tile + rows :][: len(wanted)]]
+        held = [word & (2**64 - 1) for word in _run(m, tile + rows, len(wanted))]
         assert held == wanted, "bits that no entry asked for, or missing ones"
     assert len(standing) == count
     return standing
@@ -310,9 +312,11 @@ def _path(walk: _Walk, family: int, parts: list[tuple[int, int, int, int]]) -> N
 
 
 def _cell(m: list[int], ruler: int, key: int) -> int:
-    marks = m[ruler + at.R_MARKS :][: at.CELLS - 1]
-    assert marks == sorted(marks)
-    return sum(mark <= key for mark in marks)
+    return bisect_right(_run(m, ruler + at.R_MARKS, at.CELLS - 1), key)
+
+
+def _run(m: list[int], start: int, count: int) -> list[int]:
+    return m[start : start + count]
 
 
 def _axes(walk: _Walk, clusters: list[int], numbers: set[int]) -> None:
@@ -338,6 +342,8 @@ def _axes(walk: _Walk, clusters: list[int], numbers: set[int]) -> None:
     for number in set(range(m[at.RULER_TOP])) - free:
         ruler = walk.block(m[m[at.RULERS] + number], at.RULER_WORDS)
         assert m[ruler + at.R_NUMBER] == number
+        marks = _run(m, ruler + at.R_MARKS, at.CELLS - 1)
+        assert marks == sorted(marks)
         current = m[m[at.AXES] + m[ruler + at.R_AXIS] * at.AXIS_WORDS + at.A_RULER] == ruler
         assert m[ruler + at.R_REFS] == walk.ruled.get(ruler, 0) + current > 0
     for axis, count in parts.items():
