@@ -248,12 +248,17 @@ class Index:
             self._templates.clear()  # They name axes that may be others now.
         values = NO_BOUNDS if is_constant(said) else admitted(parameters_of(said), bounds)
         if values and template is None:
-            self._keep(template_of(self._axes, self._memory.words, said, values))
+            template = template_of(self._axes, self._memory.words, said, values)
+            if template is not None:
+                self._keep(template)
+                if len(template.letters) == 1:
+                    # Written with these very values.
+                    self._fit(template.letters[0], len(template.texts))
+                    return template.row, 1, template.texts, None
         writer = Writer(self._axes, self._memory.words, values)
         letters, text = writer.letters(said), writer.text
-        parts, size = len(letters[0].parts), len(text)
-        if size + _SLACK > len(self._text) or layout.LETTER_HEAD + parts > self._row.size:
-            self._make_letter(self._row.size + parts, 2 * (len(self._text) + size))
+        size = len(text)
+        self._fit(letters[0], size)
         self._text_bytes[:size] = text
         doubted = values if any(letter.doubt for letter in letters) else None
         if len(letters) > 1:
@@ -261,12 +266,17 @@ class Index:
         letters[0].pack_into(self._row_bytes, False)
         return self._row, 1, self._text, doubted
 
-    def _keep(self, template: Template | None) -> None:
-        if template is not None:
-            if len(self._templates) >= _TEMPLATES_MAX:
-                self._templates.clear()
-            # By identity: comparing filters would cost more than writing them.
-            self._templates[id(template.said)] = template
+    def _fit(self, letter: Letter, size: int) -> None:
+        """Have room for a letter, and for text of this size."""
+        parts = len(letter.parts)
+        if size + _SLACK > len(self._text) or layout.LETTER_HEAD + parts > self._row.size:
+            self._make_letter(self._row.size + parts, 2 * (len(self._text) + size))
+
+    def _keep(self, template: Template) -> None:
+        if len(self._templates) >= _TEMPLATES_MAX:
+            self._templates.clear()
+        # By identity: comparing filters would cost more than writing them.
+        self._templates[id(template.said)] = template
 
     def _apply(
         self, kernel: Callable[..., int], rows: Any, per: int, texts: Any, numbers: Any
