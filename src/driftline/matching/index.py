@@ -305,6 +305,8 @@ class Index:
 
     def _give_back(self) -> None:
         if not self._numbers and self._ids:
+            # New ones: a dictionary that was emptied keeps its size.
+            self._numbers = {}
             self._ids.clear()
             self._said.clear()
             self._begin()
