@@ -22,6 +22,7 @@ EXAMPLES = [
     errors.SubscriptionEnded(7),
     errors.FileRefused("events.jsonl", 3, "no JSON"),
     errors.FileRefused("events.jsonl", None, "not found"),
+    errors.FrameRefused("frame at byte 0", "version 1", "version 7"),
     errors.PipelineFailed("starting Spark", "no Java"),
 ]
 

@@ -10,6 +10,7 @@
     ├── NotSupported            understood, but not executed by this part of Driftline
     ├── SubscriptionEnded       an operation on a cancelled subscription
     ├── FileRefused             a file of events or subscriptions that cannot be read
+    ├── FrameRefused            bytes from the network that are no frame, message or events
     └── PipelineFailed          a Spark job did not start or did not finish, and why
 
 Each error keeps its facts as attributes and passes them to ``Exception.__init__`` in the order
@@ -146,6 +147,23 @@ class FileRefused(DriftlineError):
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}, line {self.line}"
         return f"{where}: {self.problem}"
+
+
+class FrameRefused(DriftlineError):
+    """Bytes that came over a link and cannot be read; nothing of them was guessed or ignored.
+
+    >>> print(FrameRefused("frame at byte 0", "version 1", "version 7"))
+    frame at byte 0: wanted version 1, came version 7
+    """
+
+    def __init__(self, where: str, wanted: str, came: str) -> None:
+        super().__init__(where, wanted, came)
+        self.where = where
+        self.wanted = wanted
+        self.came = came
+
+    def __str__(self) -> str:
+        return f"{self.where}: wanted {self.wanted}, came {self.came}"
 
 
 class PipelineFailed(DriftlineError):

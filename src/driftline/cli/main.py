@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from driftline import __version__
-from driftline.cli import bench, check, demo, match, pipeline
+from driftline.cli import bench, check, demo, match, pipeline, simulate
 from driftline.cli.output import stderr
 from driftline.errors import DriftlineError, LanguageError, NotSupported, PipelineFailed
 
@@ -28,6 +28,7 @@ app.command("match")(match.match)
 app.add_typer(pipeline.app, name="pipeline")
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
+app.command("simulate")(simulate.simulate)
 
 
 def _print_version(wanted: bool) -> None:

@@ -71,6 +71,10 @@ class Relations:
             return None
         return self._insert(Node(str(next(self._numbers)), one, domains))
 
+    def by_id(self, id: str) -> Node:
+        """The node that goes by this id."""
+        return self._nodes[id]
+
     def remove(self, node: Node) -> None:
         """Take out a filter; what it covered moves up to what covered it."""
         self._forget(node)

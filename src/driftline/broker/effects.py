@@ -1,0 +1,88 @@
+"""What can a broker ask its driver to do?
+
+Effects are performed in the order given. Those after a `Store` only once it is committed: whoever
+is told something may rely on it, whatever crashes then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from driftline.broker.session import Frame
+from driftline.model.event import Event
+from driftline.model.message import Control, Parcel
+
+Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Say this to a neighbour."""
+
+    peer: str
+    message: Control
+
+
+@dataclass(frozen=True, slots=True)
+class SendParcels:
+    """Send these events to a neighbour, in one batch.
+
+    The broker keeps them until it is told that the neighbour has all up to `position`.
+    """
+
+    peer: str
+    parcels: tuple[Parcel, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendFrame:
+    """Put this on a link, which may lose it."""
+
+    peer: str
+    frame: Frame[Control | SendParcels]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Tell a party, once, of an event or a sequence, and which of its subscriptions it satisfies.
+
+    Numbers count what a party was told: one that it has had before is to be passed over.
+    """
+
+    party: str
+    number: int
+    subscriptions: tuple[str, ...]
+    events: tuple[Event, ...]
+    origin: str = ""
+    position: int = 0
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Tell a party what became of its request; `silent` names who did not answer in time."""
+
+    party: str
+    request: str
+    refused: str | None = None
+    silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Call `wake` when it is this time (microseconds)."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Keep these values under their keys, None: forget them. All or nothing."""
+
+    values: Mapping[Key, object]
+
+
+Effect: TypeAlias = Send | SendParcels | SendFrame | Deliver | Reply | WakeAt | Store

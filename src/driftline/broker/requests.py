@@ -1,0 +1,113 @@
+"""What can a party ask of its broker?
+
+A party is an identity: it publishes, advertises, subscribes, and is told [SIENA §3]. Every request
+has a name of the party's choice, by which the reply refers to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from driftline.model.advertisement import Advertisement
+from driftline.model.covering import Statement
+from driftline.model.event import Event
+from driftline.model.standing import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Tell me of what satisfies this; the subscription goes by `id`."""
+
+    request: str
+    id: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the subscription of this id."""
+
+    request: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """End all of my subscriptions that this one covers; it never narrows one [SIENA §3.7]."""
+
+    request: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Advertise:
+    """I shall publish such events; the advertisement goes by `id`."""
+
+    request: str
+    id: str
+    says: Advertisement
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertise:
+    """Take back all of my advertisements that this one covers."""
+
+    request: str
+    says: Advertisement
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Tell everyone who is interested.
+
+    A party that counts what it publishes, from 1, may ask again when it got no reply: what the
+    broker has had it passes over.
+    """
+
+    request: str
+    event: Event
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Tell me nothing for now; keep it, up to the broker's limit."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Tell me what was kept, and go on."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """I have had everything up to this number: forget it."""
+
+    number: int
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Reply when all I said before is in effect everywhere, or say who did not answer."""
+
+    request: str
+
+
+Request: TypeAlias = (
+    Subscribe
+    | Cancel
+    | Unsubscribe
+    | Advertise
+    | Unadvertise
+    | Publish
+    | Suspend
+    | Resume
+    | Told
+    | Confirm
+)

@@ -1,0 +1,161 @@
+"""How does what is said on a link arrive once and in order, whatever the link does?
+
+Each end has a number of its own, higher each time it begins anew, and learns the other's. The pair
+of both is a *session*: payloads are numbered from 1, acknowledged cumulatively, and sent again
+until they are; what comes twice or too early is dropped. A frame that was meant for another session
+is not listened to. When an end learns a new number of the other (it crashed, or lost what it had to
+send), the session is over, and with it all that was not acknowledged: both ends start the next one
+by saying everything again.
+
+    hello     mine, theirs (0: not known yet)
+    payload   mine, theirs, number, acknowledged
+    ack       mine, theirs,         acknowledged
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Payload = TypeVar("Payload")
+
+_SECOND = 1_000_000
+RESEND_FIRST = _SECOND // 5
+RESEND_LAST = 4 * _SECOND
+WINDOW = 64
+"""So many payloads are on their way at once; the others wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame(Generic[Payload]):
+    """What travels: a payload has a number from 1; without one it is an acknowledgement."""
+
+    mine: int
+    theirs: int
+    number: int = 0
+    acknowledged: int = 0
+    payload: Payload | None = None
+
+
+@dataclass(slots=True)
+class Heard(Generic[Payload]):
+    """What a frame led to: has a session begun, what was said, and up to where was ours heard?"""
+
+    began: bool
+    payloads: list[Payload]
+    acknowledged: int
+    answer: bool
+
+
+class Session(Generic[Payload]):
+    """One end of a link. `mine` is higher than that of any earlier session of this end."""
+
+    __slots__ = (
+        "_acked",
+        "_heard",
+        "_next",
+        "_resend_at",
+        "_sent",
+        "_wait",
+        "_waiting",
+        "mine",
+        "theirs",
+    )
+
+    def __init__(self, mine: int) -> None:
+        self.mine = mine
+        self.theirs = 0
+        self._wait = RESEND_FIRST
+        self._resend_at = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._next = 1
+        self._acked = 0
+        self._heard = 0
+        self._sent: deque[Frame[Payload]] = deque()
+        self._waiting: deque[Payload] = deque()
+
+    @property
+    def up(self) -> bool:
+        """Is the other end known, so that something can be said?"""
+        return self.theirs != 0
+
+    @property
+    def pending(self) -> int:
+        """How many payloads are not acknowledged yet."""
+        return len(self._sent) + len(self._waiting)
+
+    def send(self, payload: Payload, now: int) -> list[Frame[Payload]]:
+        """Say something; the frames to send at once."""
+        assert self.up
+        self._waiting.append(payload)
+        return self._pump(now)
+
+    def receive(
+        self, frame: Frame[Payload], now: int
+    ) -> tuple[Heard[Payload], list[Frame[Payload]]]:
+        """A frame came; what it led to, and frames to send at once (besides an answer)."""
+        nothing = Heard[Payload](False, [], self._acked, False)
+        if frame.mine < self.theirs:
+            return nothing, []  # of an earlier life
+        began = frame.mine > self.theirs
+        if began:
+            self.theirs = frame.mine
+            self._begin()
+            self._wait = RESEND_FIRST
+        if frame.theirs != self.mine:
+            # They do not know us, or not any more: tell them who we are.
+            return Heard(began, [], self._acked, False), [self._hello()]
+        if frame.acknowledged > self._acked:
+            self._acked = min(frame.acknowledged, self._next - 1)
+            while self._sent and self._sent[0].number <= self._acked:
+                self._sent.popleft()
+            self._wait = RESEND_FIRST
+            self._resend_at = now + self._wait
+        payloads: list[Payload] = []
+        if frame.number == self._heard + 1:
+            assert frame.payload is not None
+            self._heard += 1
+            payloads.append(frame.payload)
+        heard = Heard(began, payloads, self._acked, frame.number > 0)
+        return heard, self._pump(now)
+
+    def acknowledge(self) -> Frame[Payload]:
+        """A frame that says up to where we heard."""
+        return Frame(self.mine, self.theirs, 0, self._heard)
+
+    def wake(self, now: int) -> list[Frame[Payload]]:
+        """What to send again, if it is time."""
+        if now < self.wake_at():
+            return []
+        self._resend_at = now + self._wait
+        self._wait = min(2 * self._wait, RESEND_LAST)
+        if not self.up:
+            return [self._hello()]
+        return [self._fresh(frame) for frame in self._sent]
+
+    def wake_at(self) -> int:
+        """When `wake` has something to do; never while all was heard."""
+        return self._resend_at if self._sent or not self.up else _NEVER
+
+    def _hello(self) -> Frame[Payload]:
+        return Frame(self.mine, self.theirs)
+
+    def _pump(self, now: int) -> list[Frame[Payload]]:
+        frames = []
+        while self._waiting and len(self._sent) < WINDOW:
+            if not self._sent:
+                self._resend_at = now + self._wait
+            frame = Frame(self.mine, self.theirs, self._next, self._heard, self._waiting.popleft())
+            self._next += 1
+            self._sent.append(frame)
+            frames.append(frame)
+        return frames
+
+    def _fresh(self, frame: Frame[Payload]) -> Frame[Payload]:
+        return Frame(frame.mine, frame.theirs, frame.number, self._heard, frame.payload)
+
+
+_NEVER = 1 << 62

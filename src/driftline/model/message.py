@@ -1,0 +1,94 @@
+"""What do brokers say to one another?
+
+Control messages travel one by one, events in batches of *parcels*. Each message is a change to what
+the receiver knows of the sender; `reset` says that nothing said before counts any more, which is
+how a link begins again after a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from driftline.model.advertisement import Advertisement
+from driftline.model.event import Event
+from driftline.model.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What the sender wants to be sent, by keys of its own, changed all at once [SIENA §5.2.3]."""
+
+    added: Mapping[str, Filter] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the sender may send, by keys of its own: advertisements [SIENA §5.2.4]."""
+
+    added: Mapping[str, Advertisement] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Which members of a mesh its member `origin` has links to; the highest version counts."""
+
+    origin: str
+    version: int
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a member of a mesh wants for everyone behind it, told to the whole mesh.
+
+    A change takes those who know version `base` to `version`; with `base` 0 it is all there is.
+    """
+
+    origin: str
+    version: int
+    base: int
+    added: Mapping[str, Filter] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Is all that was said before this in effect everywhere? Answered when all further on have."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """It is; or it is not, because these did not answer."""
+
+    token: str
+    silent: tuple[str, ...] = ()
+
+
+Control: TypeAlias = Interest | Offer | Neighbours | Home | Ask | Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """An event on its way, and what it was given where it entered.
+
+    `origin` is the broker it entered at, `number` counts what entered there: together they tell one
+    parcel from all others, and the order of what one publisher said. `hops` counts the links it
+    crossed. In a mesh `homes` are the members this copy is meant for.
+    """
+
+    origin: str
+    number: int
+    event: Event
+    publisher: str = ""
+    hops: int = 0
+    homes: tuple[str, ...] = ()
+    trace: str = ""
+    stamps: Mapping[str, object] = field(default_factory=dict)

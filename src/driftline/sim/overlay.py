@@ -1,0 +1,321 @@
+"""What happens, and when? Brokers, parties and links on one heap of (time, sequence).
+
+A crash may come between any two effects of a broker: what comes after is never done, and what was
+stored before is what the next life begins with, or nothing where the journal is lost too. A party
+asks again after a crash when it got no reply, and passes over what it has been told before.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from driftline.broker.broker import Role, Settings
+from driftline.broker.effects import Deliver, Effect, Key, Reply, SendFrame, Store, WakeAt
+from driftline.broker.requests import Publish, Request, Subscribe, Told
+from driftline.broker.station import Station
+from driftline.model.standing import Standing
+from driftline.sim.faults import GOOD
+
+SECOND = 1_000_000
+
+# What the other end of a link is to whoever is at this one.
+OTHER_END = {
+    Role.PEER: Role.PEER,
+    Role.MESH: Role.MESH,
+    Role.MASTER: Role.CLIENT,
+    Role.CLIENT: Role.MASTER,
+}
+
+
+@dataclass(slots=True)
+class Party:
+    """One identity at one broker, and all it was told, each thing once."""
+
+    name: str
+    broker: str
+    wants: dict[str, Standing] = field(default_factory=dict)
+    told: list[Deliver] = field(default_factory=list)
+    repeated: list[Deliver] = field(default_factory=list)
+    """What it was told again as if it were new."""
+    had: int = 0
+    had_of: dict[str, int] = field(default_factory=dict)
+    asked: int = 0
+    unanswered: dict[str, Request] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a broker lives: its station while it is up, and its journal."""
+
+    name: str
+    station: Station | None
+    incarnation: int = 1
+    journal: dict[Key, object] = field(default_factory=dict)
+    skew: int = 0
+    paused: int = 0
+    behind: deque[Callable[[Station, int], list[Effect]]] = field(default_factory=deque)
+    wakes: int = 1 << 62
+
+
+class Overlay:
+    """Brokers and the links between them; `run` goes on until nothing is left to happen."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        settings: Settings | None = None,
+        trace: Callable[[str], None] | None = None,
+    ) -> None:
+        self.now = 0
+        self.parties: dict[str, Party] = {}
+        self.frames = 0
+        self.happened = 0
+        self.most = 1 << 62
+        self.lost_journals = 0
+        self.faults = GOOD
+        # A chance per effect that its broker crashes just before it.
+        self.crashes = 0.0
+        self.journal_lost = 0.0
+        self._settings = settings
+        self._draw = random.Random(seed)
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = count()
+        self._places: dict[str, _Place] = {}
+        self._links: dict[tuple[str, str], int] = {}
+        self._roles: dict[tuple[str, str], Role] = {}
+        self._cut: set[tuple[str, str]] = set()
+        self._trace = trace
+
+    # Building
+
+    def broker(self, name: str, skew: int = 0) -> None:
+        """A new broker, whose clock is wrong by so much."""
+        self._places[name] = _Place(name, Station(name, 1, self._settings), skew=skew)
+
+    def link(self, here: str, there: str, role: Role) -> None:
+        """Connect two brokers; `role` is what `there` is to `here`."""
+        self._links[here, there] = self._links[there, here] = self.now
+        self._roles[here, there], self._roles[there, here] = role, OTHER_END[role]
+        self._connect(here, there)
+        self._connect(there, here)
+
+    def unlink(self, here: str, there: str) -> None:
+        """End a link; what is on its way is lost."""
+        for end, other in ((here, there), (there, here)):
+            del self._links[end, other], self._roles[end, other]
+            self._cut.discard((end, other))
+            self._disconnect(end, other)
+
+    def _connect(self, here: str, there: str) -> None:
+        role = self._roles[here, there]
+        self._do(here, lambda station, now: station.connect(there, role, now))
+
+    def _disconnect(self, here: str, there: str) -> None:
+        self._do(here, lambda station, now: station.disconnect(there, now))
+
+    def names(self) -> list[str]:
+        """The brokers, up or not."""
+        return list(self._places)
+
+    def station(self, name: str) -> Station:
+        """A broker that is up."""
+        station = self._places[name].station
+        assert station is not None
+        return station
+
+    def links(self) -> Iterable[tuple[str, str]]:
+        """All links, in both directions."""
+        return list(self._links)
+
+    def role(self, here: str, there: str) -> Role:
+        """What `there` is to `here`."""
+        return self._roles[here, there]
+
+    def around(self, name: str) -> list[str]:
+        """The brokers that one has a link to."""
+        return [there for here, there in self._links if here == name]
+
+    # Faults
+
+    def cut(self, here: str, there: str, *, healed: bool = False) -> None:
+        """Let nothing pass from here to there, until it is healed."""
+        if healed:
+            self._cut.discard((here, there))
+        elif (here, there) in self._links:
+            self._cut.add((here, there))
+
+    def crash(self, name: str, *, lost: bool = False, down: int = SECOND) -> None:
+        """End a broker now, perhaps with its journal; it comes back after a while."""
+        place = self._places[name]
+        if place.station is None:
+            return
+        self._say(f"{name} crashes" + (" and loses its journal" if lost else ""))
+        self.lost_journals += lost
+        place.station = None
+        if lost:
+            place.journal.clear()
+            for party in self._at(name):
+                party.unanswered.clear()  # Nobody knows what became of it.
+        self._later(self.now + down, lambda: self._restart(place, lost))
+
+    def pause(self, name: str, time: int) -> None:
+        """Let a broker do nothing for a while; what comes meanwhile it sees afterwards."""
+        place = self._places[name]
+        if not place.behind:
+            self._say(f"{name} pauses for {time / SECOND:.3f} s")
+            place.paused = self.now + time
+
+    def _restart(self, place: _Place, lost: bool) -> None:
+        place.incarnation += 1
+        place.paused = 0
+        place.wakes = 1 << 62
+        self._say(f"{place.name} is back")
+        station = Station(place.name, place.incarnation, self._settings, dict(place.journal))
+        place.station = station
+        self._do(place.name, lambda station, now: station.begin(now))
+        # It is configured with the links there are now, whatever it remembers.
+        known = station.broker.roles()
+        configured = [there for here, there in self._roles if here == place.name]
+        for there in configured:
+            if there not in known:
+                self._connect(place.name, there)
+        for there in known:
+            if there not in configured:
+                self._disconnect(place.name, there)
+        for party in self._at(place.name):
+            unanswered = list(party.unanswered.values())
+            if lost:
+                for id, standing in party.wants.items():
+                    self.ask(party, Subscribe(f"again {id}", id, standing))
+            for asked in unanswered:
+                self._ask(party, asked)
+
+    def _at(self, name: str) -> list[Party]:
+        return [party for party in self.parties.values() if party.broker == name]
+
+    # Running
+
+    def party(self, name: str, broker: str) -> Party:
+        """A party at a broker, new or known."""
+        return self.parties.setdefault(name, Party(name, broker))
+
+    def ask(self, party: Party, asked: Request) -> None:
+        """A party asks its broker for something, now, and again if it crashes before it replies."""
+        party.asked += 1
+        asked = replace(asked, request=f"{party.asked} {asked.request}")
+        if isinstance(asked, Publish):
+            asked = replace(asked, number=party.asked)
+        party.unanswered[asked.request] = asked
+        self._ask(party, asked)
+
+    def _ask(self, party: Party, asked: Request) -> None:
+        self._say(f"{party.name}@{party.broker} asks: {asked}")
+        self._do(party.broker, lambda station, now: station.ask(party.name, asked, now))
+
+    def run(self, until: int | None = None) -> None:
+        """Let everything happen, up to a time or until nothing is left."""
+        while self._heap and (until is None or self._heap[0][0] <= until):
+            self.now, _, happen = heapq.heappop(self._heap)
+            self.happened += 1
+            if self.happened > self.most:
+                raise RuntimeError(f"it does not come to rest: {self.most} things have happened")
+            happen()
+        if until is not None:
+            self.now = max(self.now, until)
+
+    def _do(self, name: str, what: Callable[[Station, int], list[Effect]]) -> None:
+        place = self._places[name]
+        if place.station is None:
+            return
+        if place.paused > self.now or place.behind:
+            # In order, also behind what waited until this very moment.
+            place.behind.append(what)
+            if len(place.behind) == 1:
+                self._later(place.paused, lambda: self._catch_up(place))
+        else:
+            self._perform(place, what(place.station, self.now + place.skew))
+
+    def _catch_up(self, place: _Place) -> None:
+        while place.behind and place.station is not None:
+            what = place.behind.popleft()
+            self._perform(place, what(place.station, self.now + place.skew))
+        place.behind.clear()
+
+    def _perform(self, place: _Place, effects: list[Effect]) -> None:
+        station = place.station
+        for effect in effects:
+            if place.station is not station:
+                return
+            if self.crashes and self._draw.random() < self.crashes:
+                self.crash(place.name, lost=self._draw.random() < self.journal_lost)
+                return
+            self._one(place, effect)
+
+    def _one(self, place: _Place, effect: Effect) -> None:
+        if isinstance(effect, SendFrame):
+            self._send(place.name, effect)
+        elif isinstance(effect, Store):
+            for key, value in effect.values.items():
+                if value is None:
+                    place.journal.pop(key, None)
+                else:
+                    place.journal[key] = value
+        elif isinstance(effect, Deliver):
+            self._tell(self.parties[effect.party], effect)
+        elif isinstance(effect, Reply):
+            party = self.parties[effect.party]
+            if party.unanswered.pop(effect.request, None) is not None:
+                party.answered.add(effect.request.split(" ", 1)[1])
+        elif isinstance(effect, WakeAt):
+            self._wake_at(place, effect.time - place.skew)
+
+    def _tell(self, party: Party, deliver: Deliver) -> None:
+        # By the second a party knows what it was told before its broker lost its journal.
+        known = party.had_of.get(deliver.origin, 0)
+        if deliver.number > party.had:
+            if deliver.position > known:
+                self._say(f"{party.name} is told of {deliver.events} for {deliver.subscriptions}")
+                party.told.append(deliver)
+                party.had_of[deliver.origin] = deliver.position
+            else:
+                party.repeated.append(deliver)
+            party.had = deliver.number
+        self._later(self.now, lambda: self._ask(party, Told(party.had)))
+
+    def _wake_at(self, place: _Place, time: int) -> None:
+        if time < place.wakes:
+            place.wakes = time
+            self._later(max(time, self.now), lambda: self._wake(place, time))
+
+    def _wake(self, place: _Place, time: int) -> None:
+        if place.wakes == time:
+            place.wakes = 1 << 62
+            self._do(place.name, lambda station, now: station.wake(now))
+
+    def _send(self, here: str, effect: SendFrame) -> None:
+        link = (here, effect.peer)
+        if link not in self._links or link in self._cut:
+            return
+        for arrival in self.faults.arrivals(self.now, self._links[link], self._draw):
+            self._links[link] = arrival
+            self._later(arrival, lambda: self._arrive(here, effect))
+
+    def _arrive(self, sender: str, effect: SendFrame) -> None:
+        if (sender, effect.peer) not in self._links:
+            return
+        self.frames += 1
+        self._say(f"{sender} -> {effect.peer}: {effect.frame}")
+        self._do(effect.peer, lambda station, now: station.receive(sender, effect.frame, now))
+
+    def _later(self, time: int, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (time, next(self._sequence), happen))
+
+    def _say(self, line: str) -> None:
+        if self._trace is not None:
+            self._trace(f"{self.now / SECOND:.6f} {line}")

@@ -1,0 +1,229 @@
+"""Do the checkers bite? Each fault below is put into the code on purpose, and must be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from driftline.broker.broker import Broker
+from driftline.broker.edge import Edge
+from driftline.broker.effects import SendFrame, SendParcels
+from driftline.broker.session import Session
+from driftline.broker.station import Station
+from driftline.model.message import Interest
+from driftline.routing.mesh import Mesh
+from driftline.routing.table import Table
+from driftline.sim.scenario import Plan, Scenario
+from driftline.sim.soak import plans
+
+RUNS = 400
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+FAULTS: dict[str, Patch] = {}
+
+
+def fault(patch: Patch) -> Patch:
+    FAULTS[patch.__name__] = patch
+    return patch
+
+
+@fault
+def what_a_cancelled_filter_covered_is_not_told(patched: pytest.MonkeyPatch) -> None:
+    remove = Table._remove
+
+    def forgetful(self, node) -> None:
+        touched = dict(self._touched)
+        remove(self, node)
+        self._touched = {one: None for one in touched if one is not node}
+
+    patched.setattr(Table, "_remove", forgetful)
+
+
+@fault
+def an_unsubscription_is_lost(patched: pytest.MonkeyPatch) -> None:
+    interest = Broker._interest
+    patched.setattr(
+        Broker,
+        "_interest",
+        lambda self, said, link: interest(self, Interest(said.added, (), said.reset), link),
+    )
+
+
+@fault
+def a_neighbour_is_told_what_only_it_wants(patched: pytest.MonkeyPatch) -> None:
+    knowing = Table._knowing
+    patched.setattr(
+        Table, "_knowing", lambda self, out, node: knowing(self, "" if out != "mesh" else out, node)
+    )
+
+
+@fault
+def covered_filters_are_told_all_the_same(patched: pytest.MonkeyPatch) -> None:
+    def knowing(self, out, node):
+        return True if any(owner != out for owner in self._owners[node]) else None
+
+    patched.setattr(Table, "_knowing", knowing)
+
+
+@fault
+def a_new_session_does_not_replace_what_was_said_before(patched: pytest.MonkeyPatch) -> None:
+    interest = Broker._interest
+    patched.setattr(
+        Broker,
+        "_interest",
+        lambda self, said, link: interest(self, Interest(said.added, said.removed), link),
+    )
+
+
+@fault
+def an_event_that_comes_again_is_taken_again(patched: pytest.MonkeyPatch) -> None:
+    take = Broker._take
+
+    def forgetful(self, parcel, sender, sent):
+        self._seen.clear()
+        return take(self, parcel, sender, sent)
+
+    patched.setattr(Broker, "_take", forgetful)
+
+
+@fault
+def what_was_seen_is_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "seen")
+
+
+@fault
+def what_was_published_is_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "published")
+
+
+@fault
+def deliveries_are_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "deliver")
+
+
+@fault
+def events_on_their_way_are_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "out")
+
+
+@fault
+def subscriptions_are_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "sub")
+
+
+def _without(patched: pytest.MonkeyPatch, kind: str) -> None:
+    out = Broker._out
+
+    def forgetful(self, effects):
+        for key in [key for key in self._puts if key[0] == kind]:
+            del self._puts[key]
+        return out(self, effects)
+
+    patched.setattr(Broker, "_out", forgetful)
+
+
+@fault
+def an_acknowledgement_goes_out_before_the_store(patched: pytest.MonkeyPatch) -> None:
+    receive = Station.receive
+
+    def hasty(self, link, frame, now):
+        effects = receive(self, link, frame, now)
+        acks = [one for one in effects if isinstance(one, SendFrame) and one.frame.number == 0]
+        return acks + [one for one in effects if one not in acks]
+
+    patched.setattr(Station, "receive", hasty)
+
+
+@fault
+def a_new_session_does_not_repeat_events(patched: pytest.MonkeyPatch) -> None:
+    connect = Broker.connect
+    patched.setattr(
+        Broker,
+        "connect",
+        lambda self, link, role: [
+            one for one in connect(self, link, role) if not isinstance(one, SendParcels)
+        ],
+    )
+
+
+@fault
+def nothing_is_sent_again(patched: pytest.MonkeyPatch) -> None:
+    wake = Session.wake
+    patched.setattr(Session, "wake", lambda self, now: wake(self, now) if not self.up else [])
+
+
+@fault
+def what_comes_too_early_is_taken(patched: pytest.MonkeyPatch) -> None:
+    receive = Session.receive
+
+    def eager(self, frame, now):
+        if frame.number > self._heard + 1 and frame.mine == self.theirs:
+            self._heard = frame.number - 1
+        return receive(self, frame, now)
+
+    patched.setattr(Session, "receive", eager)
+
+
+@fault
+def a_member_that_lost_its_journal_does_not_say_so(patched: pytest.MonkeyPatch) -> None:
+    say = Broker._say_home
+    patched.setattr(Broker, "_say_home", lambda self, change: say(self, change) if change else [])
+
+
+@fault
+def a_member_believes_old_news(patched: pytest.MonkeyPatch) -> None:
+    def hear(self, said):
+        self._versions[said.origin] = said.version
+        home = self._homes.setdefault(said.origin, {})
+        if said.base == 0:
+            home.clear()
+        for key in said.removed:
+            home.pop(key, None)
+        home.update(said.added)
+        return True
+
+    patched.setattr(Mesh, "hear_home", hear)
+
+
+@fault
+def a_link_is_used_that_the_other_end_has_not(patched: pytest.MonkeyPatch) -> None:
+    def one_way(self, member):
+        state = self._states.get(member)
+        return () if state is None else state.links
+
+    patched.setattr(Mesh, "_both_ways", one_way)
+
+
+@fault
+def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> None:
+    def cancel(self, id):
+        self._table.drop("local", (id, 0))
+        self._edge.cancel(id)
+
+    patched.setattr(Broker, "_cancel", cancel)
+
+
+@fault
+def a_party_is_told_by_each_of_its_subscriptions(patched: pytest.MonkeyPatch) -> None:
+    take = Edge.take
+
+    def chatty(self, parcel):
+        told = take(self, parcel)
+        return [
+            *told,
+            *(self._next(one.party, one.subscriptions, one.events, parcel) for one in told),
+        ]
+
+    patched.setattr(Edge, "take", chatty)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_code_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    FAULTS[name](monkeypatch)
+    for plan in plans(RUNS, Plan("", 0)):
+        try:
+            Scenario(plan).run()
+        except Exception:
+            return
+    pytest.fail(f"{RUNS} runs have not noticed that {name.replace('_', ' ')}")

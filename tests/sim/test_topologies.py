@@ -1,0 +1,19 @@
+"""Does every topology deliver what one broker would, and so again after faults?"""
+
+from __future__ import annotations
+
+import pytest
+
+from driftline.sim.scenario import TOPOLOGIES, Plan, Scenario
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_topology_delivers_what_one_broker_would(topology: str, seed: int) -> None:
+    Scenario(Plan(topology, seed, faults=False)).run()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("seed", range(20))
+def test_after_faults_everything_is_as_if_there_had_been_none(topology: str, seed: int) -> None:
+    Scenario(Plan(topology, seed)).run()

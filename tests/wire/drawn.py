@@ -1,0 +1,75 @@
+"""What might brokers say to one another? Strategies for parcels and control messages."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from driftline.model.event import EARLIEST_US, LATEST_US, Event
+from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer, Parcel
+from driftline.model.value import INTEGER_MAX, Value
+from driftline.testing.filters import filters, published
+from driftline.testing.strategies import advertisements, values
+
+NAMES = st.sampled_from(("", "a", "b17", "it's", "é", "\U0001f600", "a\x00b", "x" * 300))
+VERSIONS = st.sampled_from((0, 1, 2**31, 2**63 - 1)) | st.integers(0, INTEGER_MAX)
+STAMPS_US = st.none() | st.sampled_from((EARLIEST_US, -1, 0, 1, LATEST_US))
+
+_filters = filters().filter(bool).map(lambda alternatives: alternatives[0])
+_some_names = st.lists(NAMES, max_size=4).map(tuple)
+
+
+@st.composite
+def events(draw: DrawFn) -> Event:
+    """Any event: those that matching is tested with, and others with names of any kind."""
+    if draw(st.booleans()):
+        return draw(published())
+    names = st.sampled_from(("x", "é", "\x00", "a b", "n" * 300)) | st.text(min_size=1)
+    texts = st.none() | st.sampled_from(("7", "é", "\x00")) | st.text(min_size=1)
+    return Event(
+        draw(st.sampled_from(("quote", "a b", "é"))),
+        draw(st.dictionaries(names, values(), max_size=4)),
+        time=draw(STAMPS_US),
+        id=draw(texts),
+        source=draw(texts),
+        entered=draw(STAMPS_US),
+    )
+
+
+@st.composite
+def stamps(draw: DrawFn) -> dict[str, Value]:
+    """Values of variables, as they were where an event entered."""
+    return draw(st.dictionaries(NAMES, values(), max_size=3))
+
+
+@st.composite
+def parcels(draw: DrawFn) -> Parcel:
+    """A parcel with some of what it may have."""
+    return Parcel(
+        draw(NAMES),
+        draw(st.sampled_from((0, 1, 2**63, 2**64 - 1)) | st.integers(0, 2**64 - 1)),
+        draw(events()),
+        draw(NAMES),
+        draw(st.integers(0, 255)),
+        draw(_some_names),
+        draw(NAMES),
+        draw(stamps()),
+    )
+
+
+@st.composite
+def messages(draw: DrawFn) -> Control:
+    """A control message of any class."""
+    kind = draw(st.sampled_from((Interest, Interest, Offer, Offer, Home, Neighbours, Ask, Answer)))
+    if kind is Ask:
+        return Ask(draw(NAMES))
+    if kind is Answer:
+        return Answer(draw(NAMES), draw(_some_names))
+    if kind is Neighbours:
+        return Neighbours(draw(NAMES), draw(VERSIONS), draw(_some_names))
+    said = advertisements() if kind is Offer else _filters
+    added = draw(st.dictionaries(NAMES, said, max_size=3))
+    removed = draw(_some_names)
+    if kind is Home:
+        return Home(draw(NAMES), draw(VERSIONS), draw(VERSIONS), added, removed)
+    return kind(added, removed, draw(st.booleans()))
