@@ -8,7 +8,7 @@ import pytest
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
-from driftline.broker.effects import SendFrame, SendParcels
+from driftline.broker.effects import SendBytes, SendParcels
 from driftline.broker.session import Session
 from driftline.broker.station import Station
 from driftline.model.message import Interest
@@ -16,8 +16,10 @@ from driftline.routing.mesh import Mesh
 from driftline.routing.table import Table
 from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.soak import plans
+from driftline.wire.framing import FrameKind
 
 RUNS = 400
+ACK = FrameKind.ACK
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 FAULTS: dict[str, Patch] = {}
@@ -129,7 +131,7 @@ def an_acknowledgement_goes_out_before_the_store(patched: pytest.MonkeyPatch) ->
 
     def hasty(self, link, frame, now):
         effects = receive(self, link, frame, now)
-        acks = [one for one in effects if isinstance(one, SendFrame) and one.frame.number == 0]
+        acks = [one for one in effects if isinstance(one, SendBytes) and one.data[2] == ACK]
         return acks + [one for one in effects if one not in acks]
 
     patched.setattr(Station, "receive", hasty)
@@ -158,8 +160,8 @@ def what_comes_too_early_is_taken(patched: pytest.MonkeyPatch) -> None:
     receive = Session.receive
 
     def eager(self, frame, now):
-        if frame.number > self._heard + 1 and frame.mine == self.theirs:
-            self._heard = frame.number - 1
+        if frame.sequence > self._heard + 1 and frame.sender == self.theirs:
+            self._heard = frame.sequence - 1
         return receive(self, frame, now)
 
     patched.setattr(Session, "receive", eager)

@@ -50,6 +50,7 @@ from driftline.model.message import (
 from driftline.model.standing import Standing
 from driftline.routing.mesh import Mesh
 from driftline.routing.table import Change, Key, Table
+from driftline.wire.events import decode_batch
 
 EVERYTHING = Filter(None)
 # Interfaces that are no links.
@@ -367,9 +368,9 @@ class Broker:
         parcel = Parcel(self.name, self._count(), event.entering(now), party)
         return self._parcels((parcel,), party)
 
-    def handle_parcels(self, parcels: Iterable[Parcel], sender: str) -> list[Effect]:
-        """What follows from events that a neighbour sent."""
-        return self._out(self._parcels(parcels, sender))
+    def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
+        """What follows from a batch of encoded events that a neighbour sent."""
+        return self._out(self._parcels(decode_batch(batch), sender))
 
     def _parcels(self, parcels: Iterable[Parcel], sender: str) -> list[Effect]:
         told: list[Effect] = []

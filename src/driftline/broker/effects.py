@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from driftline.broker.session import Frame
 from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
 
@@ -38,11 +37,11 @@ class SendParcels:
 
 
 @dataclass(frozen=True, slots=True)
-class SendFrame:
+class SendBytes:
     """Put this on a link, which may lose it."""
 
     peer: str
-    frame: Frame[Control | SendParcels]
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +84,4 @@ class Store:
     values: Mapping[Key, object]
 
 
-Effect: TypeAlias = Send | SendParcels | SendFrame | Deliver | Reply | WakeAt | Store
+Effect: TypeAlias = Send | SendParcels | SendBytes | Deliver | Reply | WakeAt | Store

@@ -15,10 +15,9 @@ by saying everything again.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
 
-Payload = TypeVar("Payload")
+from driftline.wire.framing import Frame, FrameKind
 
 _SECOND = 1_000_000
 RESEND_FIRST = _SECOND // 5
@@ -26,29 +25,22 @@ RESEND_LAST = 4 * _SECOND
 WINDOW = 64
 """So many payloads are on their way at once; the others wait."""
 
+NEVER = 1 << 62
+
+_PAYLOADS = (FrameKind.CONTROL, FrameKind.EVENTS)
+
 
 @dataclass(frozen=True, slots=True)
-class Frame(Generic[Payload]):
-    """What travels: a payload has a number from 1; without one it is an acknowledgement."""
-
-    mine: int
-    theirs: int
-    number: int = 0
-    acknowledged: int = 0
-    payload: Payload | None = None
-
-
-@dataclass(slots=True)
-class Heard(Generic[Payload]):
+class Heard:
     """What a frame led to: has a session begun, what was said, and up to where was ours heard?"""
 
     began: bool
-    payloads: list[Payload]
+    said: Frame | None
     acknowledged: int
     answer: bool
 
 
-class Session(Generic[Payload]):
+class Session:
     """One end of a link. `mine` is higher than that of any earlier session of this end."""
 
     __slots__ = (
@@ -74,8 +66,8 @@ class Session(Generic[Payload]):
         self._next = 1
         self._acked = 0
         self._heard = 0
-        self._sent: deque[Frame[Payload]] = deque()
-        self._waiting: deque[Payload] = deque()
+        self._sent: deque[Frame] = deque()
+        self._waiting: deque[Frame] = deque()
 
     @property
     def up(self) -> bool:
@@ -87,46 +79,41 @@ class Session(Generic[Payload]):
         """How many payloads are not acknowledged yet."""
         return len(self._sent) + len(self._waiting)
 
-    def send(self, payload: Payload, now: int) -> list[Frame[Payload]]:
+    def send(self, kind: FrameKind, payload: bytes, now: int) -> list[Frame]:
         """Say something; the frames to send at once."""
         assert self.up
-        self._waiting.append(payload)
+        self._waiting.append(Frame(kind, payload, self.mine, self.theirs))
         return self._pump(now)
 
-    def receive(
-        self, frame: Frame[Payload], now: int
-    ) -> tuple[Heard[Payload], list[Frame[Payload]]]:
+    def receive(self, frame: Frame, now: int) -> tuple[Heard, list[Frame]]:
         """A frame came; what it led to, and frames to send at once (besides an answer)."""
-        nothing = Heard[Payload](False, [], self._acked, False)
-        if frame.mine < self.theirs:
-            return nothing, []  # of an earlier life
-        began = frame.mine > self.theirs
+        if frame.sender < self.theirs:
+            return Heard(False, None, self._acked, False), []  # of an earlier life
+        began = frame.sender > self.theirs
         if began:
-            self.theirs = frame.mine
+            self.theirs = frame.sender
             self._begin()
             self._wait = RESEND_FIRST
-        if frame.theirs != self.mine:
+        if frame.receiver != self.mine:
             # They do not know us, or not any more: tell them who we are.
-            return Heard(began, [], self._acked, False), [self._hello()]
+            return Heard(began, None, self._acked, False), [self._hello()]
         if frame.acknowledged > self._acked:
             self._acked = min(frame.acknowledged, self._next - 1)
-            while self._sent and self._sent[0].number <= self._acked:
+            while self._sent and self._sent[0].sequence <= self._acked:
                 self._sent.popleft()
             self._wait = RESEND_FIRST
             self._resend_at = now + self._wait
-        payloads: list[Payload] = []
-        if frame.number == self._heard + 1:
-            assert frame.payload is not None
-            self._heard += 1
-            payloads.append(frame.payload)
-        heard = Heard(began, payloads, self._acked, frame.number > 0)
+        says = frame.kind in _PAYLOADS
+        expected = says and frame.sequence == self._heard + 1
+        self._heard += expected
+        heard = Heard(began, frame if expected else None, self._acked, says)
         return heard, self._pump(now)
 
-    def acknowledge(self) -> Frame[Payload]:
+    def acknowledge(self) -> Frame:
         """A frame that says up to where we heard."""
-        return Frame(self.mine, self.theirs, 0, self._heard)
+        return Frame(FrameKind.ACK, b"", self.mine, self.theirs, 0, self._heard)
 
-    def wake(self, now: int) -> list[Frame[Payload]]:
+    def wake(self, now: int) -> list[Frame]:
         """What to send again, if it is time."""
         if now < self.wake_at():
             return []
@@ -134,28 +121,23 @@ class Session(Generic[Payload]):
         self._wait = min(2 * self._wait, RESEND_LAST)
         if not self.up:
             return [self._hello()]
-        return [self._fresh(frame) for frame in self._sent]
+        return [replace(frame, acknowledged=self._heard) for frame in self._sent]
 
     def wake_at(self) -> int:
         """When `wake` has something to do; never while all was heard."""
-        return self._resend_at if self._sent or not self.up else _NEVER
+        return self._resend_at if self._sent or not self.up else NEVER
 
-    def _hello(self) -> Frame[Payload]:
-        return Frame(self.mine, self.theirs)
+    def _hello(self) -> Frame:
+        return Frame(FrameKind.HELLO, b"", self.mine, self.theirs)
 
-    def _pump(self, now: int) -> list[Frame[Payload]]:
+    def _pump(self, now: int) -> list[Frame]:
         frames = []
         while self._waiting and len(self._sent) < WINDOW:
             if not self._sent:
                 self._resend_at = now + self._wait
-            frame = Frame(self.mine, self.theirs, self._next, self._heard, self._waiting.popleft())
+            waited = self._waiting.popleft()
+            frame = replace(waited, sequence=self._next, acknowledged=self._heard)
             self._next += 1
             self._sent.append(frame)
             frames.append(frame)
         return frames
-
-    def _fresh(self, frame: Frame[Payload]) -> Frame[Payload]:
-        return Frame(frame.mine, frame.theirs, frame.number, self._heard, frame.payload)
-
-
-_NEVER = 1 << 62

@@ -11,14 +11,13 @@ from collections import deque
 from collections.abc import Mapping
 
 from driftline.broker.broker import Broker, Role, Settings
-from driftline.broker.effects import Effect, Key, Send, SendFrame, SendParcels, WakeAt
+from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
 from driftline.broker.requests import Request
-from driftline.broker.session import Frame, Session
-from driftline.model.message import Control
-
-Payload = Control | SendParcels
-
-_NEVER = 1 << 62
+from driftline.broker.session import NEVER, Heard, Session
+from driftline.errors import FrameRefused
+from driftline.wire.codec import decode_control, encode_control
+from driftline.wire.events import encode_batch
+from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
 
 
 class _Link:
@@ -28,7 +27,7 @@ class _Link:
 
     def __init__(self, role: Role, number: int) -> None:
         self.role = role
-        self.session = Session[Payload](number)
+        self.session = Session(number)
         self.said = 0
         self.parcels: deque[tuple[int, int]] = deque()
 
@@ -46,6 +45,7 @@ class Station:
         self.broker = Broker(name, incarnation, settings, stored)
         self._links: dict[str, _Link] = {}
         self._number = incarnation << 20
+        self.refused = 0
 
     def begin(self, now: int) -> list[Effect]:
         """The first thing to do; after a crash the links are opened again."""
@@ -58,7 +58,7 @@ class Station:
         """There is a link; call out on it until somebody answers."""
         self._number += 1
         opened = self._links[link] = _Link(role, self._number)
-        return self._and_wake([SendFrame(link, one) for one in opened.session.wake(now)])
+        return self._and_wake(_sent(link, opened.session.wake(now)))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """There is no such link any more."""
@@ -66,31 +66,46 @@ class Station:
         effects = self.broker.disconnect(link) if link in self.broker.roles() else []
         return self._and_wake(self._carried(effects, now))
 
-    def receive(self, link: str, frame: Frame[Payload], now: int) -> list[Effect]:
-        """A frame came on a link."""
+    def receive(self, link: str, data: bytes, now: int) -> list[Effect]:
+        """Whole frames came on a link. What cannot be read is as good as lost: it will come again.
+
+        A driver that gets a stream cuts it into frames with a decoder of its own, and closes the
+        connection when that refuses.
+        """
         on = self._links.get(link)
         if on is None:
             return []
+        effects: list[Effect] = []
+        try:
+            for frame in Decoder().feed(data):
+                effects += self._frame(link, on, frame, now)
+        except FrameRefused:
+            self.refused += 1
+        return self._and_wake(effects)
+
+    def _frame(self, link: str, on: _Link, frame: Frame, now: int) -> list[Effect]:
         heard, frames = on.session.receive(frame, now)
-        effects: list[Effect] = [SendFrame(link, one) for one in frames]
+        effects = _sent(link, frames)
         if heard.began:
             on.said = 0
             on.parcels.clear()
             effects += self._carried(self.broker.connect(link, on.role), now)
+        effects += self._acknowledged(link, on, heard)
+        if heard.said is not None:
+            if heard.said.kind is FrameKind.EVENTS:
+                followed = self.broker.handle_batch(heard.said.payload, link, now)
+            else:
+                followed = self.broker.handle(decode_control(heard.said.payload), link, now)
+            effects += self._carried(followed, now)
+        if heard.answer:
+            effects += _sent(link, [on.session.acknowledge()])
+        return effects
+
+    def _acknowledged(self, link: str, on: _Link, heard: Heard) -> list[Effect]:
         arrived = 0
         while on.parcels and on.parcels[0][0] <= heard.acknowledged:
             arrived = on.parcels.popleft()[1]
-        if arrived:
-            effects += self.broker.delivered(link, arrived)
-        for payload in heard.payloads:
-            if isinstance(payload, SendParcels):
-                followed = self.broker.handle_parcels(payload.parcels, link)
-            else:
-                followed = self.broker.handle(payload, link, now)
-            effects += self._carried(followed, now)
-        if heard.answer:
-            effects.append(SendFrame(link, on.session.acknowledge()))
-        return self._and_wake(effects)
+        return self.broker.delivered(link, arrived) if arrived else []
 
     def ask(self, party: str, asked: Request, now: int) -> list[Effect]:
         """A party asks for something."""
@@ -98,11 +113,9 @@ class Station:
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
-        effects: list[Effect] = [
-            SendFrame(link, frame)
-            for link, on in self._links.items()
-            for frame in on.session.wake(now)
-        ]
+        effects: list[Effect] = []
+        for link, on in self._links.items():
+            effects += _sent(link, on.session.wake(now))
         return self._and_wake(effects)
 
     def _carried(self, effects: list[Effect], now: int) -> list[Effect]:
@@ -116,14 +129,20 @@ class Station:
             if on is None or not on.session.up:
                 continue  # All of it will be said when a session begins.
             on.said += 1
-            payload: Payload = effect if isinstance(effect, SendParcels) else effect.message
             if isinstance(effect, SendParcels):
                 on.parcels.append((on.said, effect.position))
-            carried += [SendFrame(effect.peer, one) for one in on.session.send(payload, now)]
+                kind, payload = FrameKind.EVENTS, encode_batch(effect.parcels)
+            else:
+                kind, payload = FrameKind.CONTROL, encode_control(effect.message)
+            carried += _sent(effect.peer, on.session.send(kind, payload, now))
         return carried
 
     def _and_wake(self, effects: list[Effect]) -> list[Effect]:
-        soonest = min((on.session.wake_at() for on in self._links.values()), default=_NEVER)
-        if soonest < _NEVER:
+        soonest = min((on.session.wake_at() for on in self._links.values()), default=NEVER)
+        if soonest < NEVER:
             effects.append(WakeAt(soonest))
         return effects
+
+
+def _sent(link: str, frames: list[Frame]) -> list[Effect]:
+    return [SendBytes(link, encode_frame(frame)) for frame in frames]

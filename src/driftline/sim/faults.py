@@ -17,17 +17,24 @@ class LinkFaults:
     loss: float = 0.0
     duplicates: float = 0.0
     corruption: float = 0.0
-    """What is corrupted is noticed by its checksum, and as good as lost."""
+    """A byte is changed; whoever gets it notices by the checksum."""
     reordering: bool = False
     """May what is sent later arrive earlier?"""
 
     def arrivals(self, now: int, last: int, draw: random.Random) -> list[int]:
         """When a frame that is sent now arrives: never, once, or twice."""
-        if draw.random() < self.loss or draw.random() < self.corruption:
+        if draw.random() < self.loss:
             return []
         copies = 2 if draw.random() < self.duplicates else 1
         times = [now + draw.randrange(self.fastest, self.slowest + 1) for _ in range(copies)]
         return times if self.reordering else [max(time, last) for time in times]
+
+    def harmed(self, data: bytes, draw: random.Random) -> bytes:
+        """The bytes as they arrive."""
+        if draw.random() >= self.corruption:
+            return data
+        at = draw.randrange(len(data))
+        return data[:at] + bytes([data[at] ^ draw.randrange(1, 256)]) + data[at + 1 :]
 
 
 GOOD = LinkFaults()

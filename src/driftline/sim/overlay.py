@@ -12,14 +12,16 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from driftline.broker.broker import Role, Settings
-from driftline.broker.effects import Deliver, Effect, Key, Reply, SendFrame, Store, WakeAt
+from driftline.broker.effects import Deliver, Effect, Key, Reply, SendBytes, Store, WakeAt
 from driftline.broker.requests import Publish, Request, Subscribe, Told
 from driftline.broker.station import Station
 from driftline.model.standing import Standing
 from driftline.sim.faults import GOOD
+from driftline.sim.trace import described
 
 SECOND = 1_000_000
 
@@ -75,6 +77,7 @@ class Overlay:
         self.now = 0
         self.parties: dict[str, Party] = {}
         self.frames = 0
+        self.bytes = 0
         self.happened = 0
         self.most = 1 << 62
         self.lost_journals = 0
@@ -258,7 +261,7 @@ class Overlay:
             self._one(place, effect)
 
     def _one(self, place: _Place, effect: Effect) -> None:
-        if isinstance(effect, SendFrame):
+        if isinstance(effect, SendBytes):
             self._send(place.name, effect)
         elif isinstance(effect, Store):
             for key, value in effect.values.items():
@@ -298,20 +301,23 @@ class Overlay:
             place.wakes = 1 << 62
             self._do(place.name, lambda station, now: station.wake(now))
 
-    def _send(self, here: str, effect: SendFrame) -> None:
+    def _send(self, here: str, effect: SendBytes) -> None:
         link = (here, effect.peer)
         if link not in self._links or link in self._cut:
             return
         for arrival in self.faults.arrivals(self.now, self._links[link], self._draw):
             self._links[link] = arrival
-            self._later(arrival, lambda: self._arrive(here, effect))
+            data = self.faults.harmed(effect.data, self._draw)
+            self._later(arrival, partial(self._arrive, here, SendBytes(effect.peer, data)))
 
-    def _arrive(self, sender: str, effect: SendFrame) -> None:
+    def _arrive(self, sender: str, effect: SendBytes) -> None:
         if (sender, effect.peer) not in self._links:
             return
         self.frames += 1
-        self._say(f"{sender} -> {effect.peer}: {effect.frame}")
-        self._do(effect.peer, lambda station, now: station.receive(sender, effect.frame, now))
+        self.bytes += len(effect.data)
+        if self._trace is not None:
+            self._say(f"{sender} -> {effect.peer}: {described(effect.data)}")
+        self._do(effect.peer, lambda station, now: station.receive(sender, effect.data, now))
 
     def _later(self, time: int, happen: Callable[[], None]) -> None:
         heapq.heappush(self._heap, (time, next(self._sequence), happen))
