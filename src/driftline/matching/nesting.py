@@ -115,7 +115,7 @@ def _shape(box: Box) -> _Shape:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _containing(shape: _Shape) -> Filter:
+def _containing(shape: _Shape) -> tuple[Filter, ...]:
     asked: list[Constraint] = []
     for name, ends in shape:
         low, high = Parameter(_low(name)), Parameter(_high(name))
@@ -131,13 +131,15 @@ def _containing(shape: _Shape) -> Filter:
             # It follows from the two, and makes the low end lie in an interval as narrow as the
             # box: an index finds narrow intervals without looking at the others.
             asked.append(Constraint(_low(name), Operator.LE, high))
-    return Filter(None, tuple(asked))
+    # A tuple that stays the same one: an index knows what it has prepared by its identity.
+    return (Filter(None, tuple(asked)),)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _contained(names: tuple[str, ...]) -> Filter:
+def _contained(names: tuple[str, ...]) -> tuple[Filter, ...]:
     asked: list[Constraint] = []
     for name in names:
         asked.append(Constraint(_low(name), Operator.LE, Parameter(_low(name))))
         asked.append(Constraint(_high(name), Operator.GE, Parameter(_high(name))))
-    return Filter(None, tuple(asked))
+    # A tuple that stays the same one: an index knows what it has prepared by its identity.
+    return (Filter(None, tuple(asked)),)
