@@ -62,7 +62,7 @@ def messages(draw: DrawFn) -> Control:
     """A control message of any class."""
     kind = draw(st.sampled_from((Interest, Interest, Offer, Offer, Home, Neighbours, Ask, Answer)))
     if kind is Ask:
-        return Ask(draw(NAMES))
+        return Ask(draw(NAMES), draw(st.integers(0, 2**63 - 1)))
     if kind is Answer:
         return Answer(draw(NAMES), draw(_some_names))
     if kind is Neighbours:

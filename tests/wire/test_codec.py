@@ -178,7 +178,7 @@ def test_the_form_is_the_one_written_by_hand() -> None:
     assert unpack(encode_control(Neighbours("a", 3, ("b", "c")))) == [
         *("neighbours", "a", 3, ["b", "c"])
     ]
-    assert unpack(encode_control(Ask("t"))) == ["ask", "t"]
+    assert unpack(encode_control(Ask("t", 5))) == ["ask", "t", 5]
     assert unpack(encode_control(Answer("t", ("c",)))) == ["answer", "t", ["c"]]
 
 
@@ -375,7 +375,7 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
         ["neighbours", "a", 1.0, []],
         "version: wanted a number from 0 to",
     ),
-    "a long name": (["ask", "x" * 65_536], "at most 65535 bytes"),
+    "a long name": (["ask", "x" * 65_536, 0], "at most 65535 bytes"),
     "a long text among texts": (["answer", "t", ["é" * 32_768]], "at most 65535 bytes"),
     "an extension": (msgspec.msgpack.Ext(5, b"x"), "an array of 1 to 8"),
 }

@@ -25,6 +25,7 @@ from driftline.broker.effects import Deliver, Effect, Reply, Send, SendParcels, 
 from driftline.broker.effects import Key as StoreKey
 from driftline.broker.requests import (
     Cancel,
+    Confirm,
     Publish,
     Request,
     Resume,
@@ -33,6 +34,7 @@ from driftline.broker.requests import (
     Told,
     Unsubscribe,
 )
+from driftline.broker.waves import Waves
 from driftline.errors import NotSupported
 from driftline.matching.choice import make_matcher
 from driftline.model.event import Event
@@ -107,6 +109,7 @@ class Broker:
         # Of the members that can be reached, what the table holds of their interest.
         self._reached: dict[str, dict[str, Filter]] = {}
         self._home_version = 0
+        self._waves = Waves()
         # What was sent to each link and is not known to have arrived, by position.
         self._outbox: dict[str, dict[int, Parcel]] = {}
         if stored:
@@ -259,7 +262,11 @@ class Broker:
             self._puts["mesh", "home", message.origin] = self._mesh.home(message.origin)
             self._reach(message)
             said = [*self._flood(message, sender), *self._tell()]
-        elif isinstance(message, Offer | Ask | Answer):
+        elif isinstance(message, Ask):
+            said = self._waves.ask(message, sender, self._listeners(), now)
+        elif isinstance(message, Answer):
+            said = self._waves.answer(message, sender)
+        elif isinstance(message, Offer):
             raise NotSupported(type(message).__name__, "brokers do not exchange it yet")
         else:
             said = self._request(message, sender, now)
@@ -315,6 +322,18 @@ class Broker:
         self._mesh.hear_home(said)
         return self._flood(said, self.name)
 
+    def _listeners(self) -> list[str]:
+        """The links on which interest is told: who must say that it has taken effect."""
+        return [link for link, role in self._links.items() if role is not Role.CLIENT]
+
+    def wake(self, now: int) -> list[Effect]:
+        """Time has passed."""
+        return self._out(self._waves.wake(now))
+
+    def wake_at(self) -> int:
+        """When `wake` has something to do."""
+        return self._waves.wake_at()
+
     # What parties ask
 
     def _request(self, asked: Request, party: str, now: int) -> list[Effect]:
@@ -343,6 +362,11 @@ class Broker:
             for id in ended:
                 self._cancel(id)
             said += self._tell()
+        elif isinstance(asked, Confirm):
+            token = f"{self.name} {self._count()}"
+            return self._waves.begin(
+                token, party, asked.request, self._listeners(), now, asked.within
+            )
         elif isinstance(asked, Told):
             self._edge.had(party, asked.number)
             return []

@@ -94,9 +94,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Reply when all I said before is in effect everywhere, or say who did not answer."""
+    """Reply when all I said before is in effect everywhere, or say who did not answer in time."""
 
     request: str
+    within: int = 10_000_000
 
 
 Request: TypeAlias = (

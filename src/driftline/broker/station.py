@@ -113,7 +113,7 @@ class Station:
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
-        effects: list[Effect] = []
+        effects = self._carried(self.broker.wake(now), now)
         for link, on in self._links.items():
             effects += _sent(link, on.session.wake(now))
         return self._and_wake(effects)
@@ -138,7 +138,8 @@ class Station:
         return carried
 
     def _and_wake(self, effects: list[Effect]) -> list[Effect]:
-        soonest = min((on.session.wake_at() for on in self._links.values()), default=NEVER)
+        times = (on.session.wake_at() for on in self._links.values())
+        soonest = min((self.broker.wake_at(), *times))
         if soonest < NEVER:
             effects.append(WakeAt(soonest))
         return effects

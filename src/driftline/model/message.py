@@ -59,9 +59,13 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Is all that was said before this in effect everywhere? Answered when all further on have."""
+    """Is all that was said before this in effect everywhere? Answered when all further on have.
+
+    `within` so many microseconds; whoever has not answered by then is named in the answer.
+    """
 
     token: str
+    within: int = 0
 
 
 @dataclass(frozen=True, slots=True)

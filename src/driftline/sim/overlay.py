@@ -48,7 +48,7 @@ class Party:
     had_of: dict[str, int] = field(default_factory=dict)
     asked: int = 0
     unanswered: dict[str, Request] = field(default_factory=dict)
-    answered: set[str] = field(default_factory=set)
+    answered: dict[str, Reply] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -274,7 +274,7 @@ class Overlay:
         elif isinstance(effect, Reply):
             party = self.parties[effect.party]
             if party.unanswered.pop(effect.request, None) is not None:
-                party.answered.add(effect.request.split(" ", 1)[1])
+                party.answered[effect.request.split(" ", 1)[1]] = effect
         elif isinstance(effect, WakeAt):
             self._wake_at(place, effect.time - place.skew)
 

@@ -224,7 +224,7 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
             ("added", _FILTERS),
         ),
     ),
-    "ask": (Ask, (("token", _NAME),)),
+    "ask": (Ask, (("token", _NAME), ("within", _VERSION))),
     "answer": (Answer, (("token", _NAME), ("silent", _NAMES))),
 }
 _NAMES_OF = {message: name for name, (message, _) in _MESSAGES.items()}

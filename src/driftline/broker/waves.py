@@ -1,0 +1,99 @@
+"""Is what was said in effect everywhere? A wave through the overlay and its echo [PARAM §9.3].
+
+Who is asked asks all further on and answers when they have. What was said before the question is in
+effect wherever the question has been, because a link keeps the order. Where links form cycles a
+broker is asked more than once: the second question is itself an answer, since whoever puts it has
+been asked already. Who does not answer in time is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from driftline.broker.effects import Effect, Reply, Send
+from driftline.model.message import Answer, Ask
+
+NEVER = 1 << 62
+
+_REMEMBERED = 1000
+
+
+@dataclass(slots=True)
+class _Wave:
+    """One question: who put it, whose answers are due, and until when."""
+
+    parent: str
+    request: str | None
+    waiting: dict[str, None]
+    until: int
+    silent: dict[str, None] = field(default_factory=dict)
+
+
+class Waves:
+    """The questions that a broker has passed on."""
+
+    __slots__ = ("_over", "_waves")
+
+    def __init__(self) -> None:
+        self._waves: dict[str, _Wave] = {}
+        # Over, but somebody further round may still put the question.
+        self._over: dict[str, None] = {}
+
+    def begin(
+        self, token: str, party: str, request: str, links: Iterable[str], now: int, within: int
+    ) -> list[Effect]:
+        """A party wants to know."""
+        wave = _Wave(party, request, dict.fromkeys(links), now + within)
+        return self._pass_on(Ask(token, within), wave)
+
+    def ask(self, asked: Ask, sender: str, links: Iterable[str], now: int) -> list[Effect]:
+        """A neighbour wants to know; `links` are those that must be asked."""
+        if asked.token in self._waves:
+            return self.answer(Answer(asked.token), sender)
+        if asked.token in self._over:
+            return [Send(sender, Answer(asked.token))]
+        further = dict.fromkeys(link for link in links if link != sender)
+        # Sooner than whoever asks, so that the answer comes in time.
+        within = asked.within * 9 // 10
+        return self._pass_on(Ask(asked.token, within), _Wave(sender, None, further, now + within))
+
+    def _pass_on(self, asked: Ask, wave: _Wave) -> list[Effect]:
+        self._waves[asked.token] = wave
+        return [*(Send(link, asked) for link in wave.waiting), *self._ended(asked.token)]
+
+    def answer(self, said: Answer, sender: str) -> list[Effect]:
+        """A neighbour has answered."""
+        wave = self._waves.get(said.token)
+        if wave is None:
+            return []
+        wave.waiting.pop(sender, None)
+        wave.silent.update(dict.fromkeys(said.silent))
+        return self._ended(said.token)
+
+    def wake(self, now: int) -> list[Effect]:
+        """Give up those who have not answered in time."""
+        effects: list[Effect] = []
+        for token, wave in list(self._waves.items()):
+            if wave.until <= now:
+                wave.silent.update(wave.waiting)
+                wave.waiting.clear()
+                effects += self._ended(token)
+        return effects
+
+    def wake_at(self) -> int:
+        """When the first of them is given up."""
+        return min((wave.until for wave in self._waves.values()), default=NEVER)
+
+    def _ended(self, token: str) -> list[Effect]:
+        wave = self._waves[token]
+        if wave.waiting:
+            return []
+        del self._waves[token]
+        self._over[token] = None
+        if len(self._over) > _REMEMBERED:
+            del self._over[next(iter(self._over))]
+        silent = tuple(sorted(wave.silent))
+        if wave.request is not None:
+            return [Reply(wave.parent, wave.request, silent=silent)]
+        return [Send(wave.parent, Answer(token, silent))]
