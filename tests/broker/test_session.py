@@ -39,6 +39,7 @@ def test_a_bad_link_delays_but_does_not_lose(seed: int) -> None:
                 mine, theirs, number = map(int, got.said.payload.split())
                 assert (mine, theirs) == (end.theirs, end.mine), "of another session"
                 heard[side].setdefault((mine, theirs), []).append(number)
+                ends[side].took()
             put(side, frames, bad)
             if got.answer:
                 put(side, [end.acknowledge()], bad)
@@ -72,6 +73,7 @@ def test_a_bad_link_delays_but_does_not_lose(seed: int) -> None:
             if got.said is not None:
                 mine, theirs, number = map(int, got.said.payload.split())
                 heard[side].setdefault((mine, theirs), []).append(number)
+                ends[side].took()
             put(side, frames, False)
             if got.answer:
                 put(side, [ends[side].acknowledge()], False)

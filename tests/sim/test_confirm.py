@@ -37,7 +37,7 @@ def test_what_is_confirmed_is_in_effect_everywhere(topology: str, seed: int) -> 
         publisher = overlay.party(f"{name}-publisher", name)
         overlay.ask(publisher, Publish("publish", Event("q", {"x": number})))
     overlay.run()
-    told = sorted(deliver.events[0].attributes["x"] for deliver in party.told)
+    told = sorted(deliver.event.attributes["x"] for deliver in party.told)
     assert told == list(range(len(overlay.names())))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from driftline.broker.broker import Broker
+from driftline.broker.broker import LOCAL, MESH, Broker
 from driftline.broker.edge import Edge
-from driftline.broker.effects import SendBytes, SendParcels
+from driftline.broker.effects import Deliver, SendBytes, SendParcels
 from driftline.broker.session import Session
 from driftline.broker.station import Station
 from driftline.model.message import Interest
@@ -56,7 +57,7 @@ def an_unsubscription_is_lost(patched: pytest.MonkeyPatch) -> None:
 def a_neighbour_is_told_what_only_it_wants(patched: pytest.MonkeyPatch) -> None:
     knowing = Table._knowing
     patched.setattr(
-        Table, "_knowing", lambda self, out, node: knowing(self, "" if out != "mesh" else out, node)
+        Table, "_knowing", lambda self, out, node: knowing(self, "" if out != MESH else out, node)
     )
 
 
@@ -200,24 +201,51 @@ def a_link_is_used_that_the_other_end_has_not(patched: pytest.MonkeyPatch) -> No
 @fault
 def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> None:
     def cancel(self, id):
-        self._table.drop("local", (id, 0))
+        self._table.drop(LOCAL, (id, 0))
         self._edge.cancel(id)
 
     patched.setattr(Broker, "_cancel", cancel)
 
 
 @fault
-def a_party_is_told_by_each_of_its_subscriptions(patched: pytest.MonkeyPatch) -> None:
+def a_party_is_told_twice_of_one_event(patched: pytest.MonkeyPatch) -> None:
     take = Edge.take
+    patched.setattr(
+        Edge,
+        "take",
+        lambda self, parcel: [
+            again
+            for one in take(self, parcel)
+            for again in (one, replace(one, number=self._count()))
+        ],
+    )
 
-    def chatty(self, parcel):
-        told = take(self, parcel)
-        return [
-            *told,
-            *(self._next(one.party, one.subscriptions, one.events, parcel) for one in told),
-        ]
 
-    patched.setattr(Edge, "take", chatty)
+@fault
+def everybody_is_told_everything(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Edge, "take", _told_to_all)
+
+
+def _told_to_all(self, parcel):
+    return [
+        Deliver(owner, self._count(), (id,), parcel.event, {}, parcel.origin, parcel.number)
+        for id, owner in self._owner.items()
+    ][:1]
+
+
+@fault
+def a_session_acknowledges_what_it_has_not_dealt_with(patched: pytest.MonkeyPatch) -> None:
+    receive = Session.receive
+
+    def hasty(self, frame, now):
+        heard, frames = receive(self, frame, now)
+        if heard.said is not None:
+            self._heard += 1
+            frames = [self.acknowledge(), *frames]
+        return heard, frames
+
+    patched.setattr(Session, "receive", hasty)
+    patched.setattr(Session, "took", lambda self: None)
 
 
 @pytest.mark.parametrize("name", FAULTS)

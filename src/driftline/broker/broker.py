@@ -24,6 +24,7 @@ from driftline.broker.edge import Edge, routed
 from driftline.broker.effects import Deliver, Effect, Reply, Send, SendParcels, Store
 from driftline.broker.effects import Key as StoreKey
 from driftline.broker.requests import (
+    Advertise,
     Cancel,
     Confirm,
     Publish,
@@ -32,10 +33,11 @@ from driftline.broker.requests import (
     Subscribe,
     Suspend,
     Told,
+    Unadvertise,
     Unsubscribe,
 )
 from driftline.broker.waves import Waves
-from driftline.errors import NotSupported
+from driftline.errors import InvalidValue, NotSupported
 from driftline.matching.choice import make_matcher
 from driftline.model.event import Event
 from driftline.model.filter import Filter
@@ -52,11 +54,13 @@ from driftline.model.message import (
 from driftline.model.standing import Standing
 from driftline.routing.mesh import Mesh
 from driftline.routing.table import Change, Key, Table
+from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
+from driftline.wire.records import encode_parcel
 
 EVERYTHING = Filter(None)
-# Interfaces that are no links.
-MESH, LOCAL = "mesh", "local"
+# Interfaces that are no links; no link has such a name.
+MESH, LOCAL = "\nmesh", "\nlocal"
 _COUNTED_BITS = 40
 
 
@@ -101,7 +105,11 @@ class Broker:
         self._edge = Edge(
             self.settings.matcher, self.settings.keep, self._puts.__setitem__, self._count
         )
+        # What links and the mesh want, by a number of ours.
         self._remote = make_matcher(self.settings.matcher)
+        self._numbers: dict[tuple[str, Key], str] = {}
+        self._wanting: dict[str, tuple[str, Key]] = {}
+        self._expected: dict[str, Role] = {}
         self._seen: dict[str, int] = {}
         self._published: dict[str, int] = {}
         self._mesh = Mesh(name)
@@ -173,12 +181,12 @@ class Broker:
 
         What the neighbour wanted before counts until it says what it wants now.
         """
+        said: list[Effect] = []
         if self._links.get(link) is not role:
             if link in self._links:
-                self._close(link)
+                said += self._close(link)
             self._puts["link", link] = role
             self._open(link, role)
-        said: list[Effect] = []
         if role is Role.MESH:
             state = self._mesh.link(link, self._count(), up=True)
             self._puts["mesh", "links", self.name] = state
@@ -192,20 +200,20 @@ class Broker:
             said += self._say_home(Change())
         waiting = self._outbox.get(link)
         if waiting:
-            said.append(SendParcels(link, tuple(waiting.values()), max(waiting)))
+            said.append(SendParcels(link, tuple(waiting.items())))
         return self._out(said)
 
     def disconnect(self, link: str) -> list[Effect]:
         """A link is gone for good: whatever came by it or went there is undone."""
-        role = self._links[link]
-        self._close(link)
-        said: list[Effect] = []
-        if role is Role.MESH:
-            state = self._mesh.link(link, self._count(), up=False)
-            self._puts["mesh", "links", self.name] = state
-            said += self._flood(state, link)
-            self._reach()
+        said = self._close(link)
         return self._out(said + self._tell())
+
+    def expect(self, link: str, role: Role | None) -> None:
+        """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
+        if role is None:
+            self._expected.pop(link, None)
+        else:
+            self._expected[link] = role
 
     def _open(self, link: str, role: Role) -> None:
         self._links[link] = role
@@ -216,14 +224,19 @@ class Broker:
         elif role is Role.MASTER:
             self._want(link, "", EVERYTHING)
 
-    def _close(self, link: str) -> None:
+    def _close(self, link: str) -> list[Effect]:
         self._puts["link", link] = None
         for position in self._outbox.pop(link, ()):
             self._puts["out", link, str(position)] = None
-        if self._links.pop(link) is not Role.MESH:
-            self._table.close(link)
-            for key in self._table.keys(link):
-                self._want(link, key, None)
+        if self._links.pop(link) is Role.MESH:
+            state = self._mesh.link(link, self._count(), up=False)
+            self._puts["mesh", "links", self.name] = state
+            self._reach()
+            return self._flood(state, link)
+        self._table.close(link)
+        for key in self._table.keys(link):
+            self._want(link, key, None)
+        return []
 
     def _want(self, owner: str, key: Key, wanted: Filter | None) -> None:
         """A link, or the mesh, wants something under a key of its own; None: no longer."""
@@ -231,15 +244,21 @@ class Broker:
             self._puts["want", owner, key] = wanted
         if wanted is None:
             self._table.drop(owner, key)
-            self._remote.discard(_id(owner, key))
-        else:
-            self._table.put(owner, key, wanted)
-            self._remote.add(_id(owner, key), wanted)
+            number = self._numbers.pop((owner, key), None)
+            if number is not None:
+                self._remote.discard(number)
+                del self._wanting[number]
+            return
+        self._table.put(owner, key, wanted)
+        number = self._numbers.setdefault((owner, key), str(self._count()))
+        self._wanting[number] = (owner, key)
+        self._remote.add(number, wanted)
 
     def delivered(self, link: str, position: int) -> list[Effect]:
         """A neighbour has all that was sent to it up to a position."""
         outbox = self._outbox.get(link, {})
-        for sent in [sent for sent in outbox if sent <= position]:
+        # In order: the first ones are the oldest.
+        while outbox and (sent := next(iter(outbox))) <= position:
             del outbox[sent]
             self._puts["out", link, str(sent)] = None
         return self._out([])
@@ -273,6 +292,8 @@ class Broker:
         return self._out(said)
 
     def _interest(self, said: Interest, link: str) -> list[Effect]:
+        if self._links.get(link) not in (Role.PEER, Role.CLIENT):
+            return []  # A master wants all, and members say what they want to the whole mesh.
         removed = self._table.keys(link) if said.reset else said.removed
         for key in [key for key in removed if key not in said.added]:
             self._want(link, key, None)
@@ -324,7 +345,8 @@ class Broker:
 
     def _listeners(self) -> list[str]:
         """The links on which interest is told: who must say that it has taken effect."""
-        return [link for link, role in self._links.items() if role is not Role.CLIENT]
+        links = {**self._expected, **self._links}
+        return [link for link, role in links.items() if role is not Role.CLIENT]
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
@@ -338,7 +360,13 @@ class Broker:
 
     def _request(self, asked: Request, party: str, now: int) -> list[Effect]:
         said: list[Effect] = []
+        if isinstance(asked, Advertise | Unadvertise):
+            return [Reply(party, asked.request, refused="brokers take no advertisements yet")]
         if isinstance(asked, Publish):
+            try:
+                encode_parcel(Parcel(self.name, 0, asked.event.entering(now), party))
+            except InvalidValue as problem:
+                return [Reply(party, asked.request, refused=str(problem))]
             # A party that has not heard what became of it may ask again.
             if asked.number == 0 or asked.number > self._published.get(party, 0):
                 if asked.number:
@@ -349,11 +377,16 @@ class Broker:
             owner = self._edge.owner(asked.id)
             if owner is not None and owner != party:
                 return [Reply(party, asked.request, refused=f"{asked.id} is another party's")]
-            if owner is not None:
-                self._cancel(asked.id)
-            self._edge.subscribe(party, asked.id, asked.standing)
-            self._let(asked.id, asked.standing)
-            said += self._tell()
+            try:
+                encode_control(Interest(dict(enumerate_keys(routed(asked.standing)))))
+            except InvalidValue as problem:
+                return [Reply(party, asked.request, refused=str(problem))]
+            if owner is None or self._edge.standing(asked.id) != asked.standing:
+                if owner is not None:
+                    self._cancel(asked.id)
+                self._edge.subscribe(party, asked.id, asked.standing)
+                self._let(asked.id, asked.standing)
+                said += self._tell()
         elif isinstance(asked, Cancel | Unsubscribe):
             if isinstance(asked, Unsubscribe):
                 ended = self._edge.covered(party, asked.statement)
@@ -390,13 +423,14 @@ class Broker:
 
     def _publish(self, event: Event, party: str, now: int) -> list[Effect]:
         parcel = Parcel(self.name, self._count(), event.entering(now), party)
-        return self._parcels((parcel,), party)
+        return self._parcels((parcel,), None)
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
         return self._out(self._parcels(decode_batch(batch), sender))
 
-    def _parcels(self, parcels: Iterable[Parcel], sender: str) -> list[Effect]:
+    def _parcels(self, parcels: Iterable[Parcel], sender: str | None) -> list[Effect]:
+        """What follows from events that came by a link, or entered here."""
         told: list[Effect] = []
         sent: dict[str, list[Parcel]] = {}
         for parcel in parcels:
@@ -406,14 +440,16 @@ class Broker:
     def _post(self, link: str, parcels: tuple[Parcel, ...]) -> SendParcels:
         """Keep what goes to a link until it is known to have arrived."""
         outbox = self._outbox.setdefault(link, {})
-        for parcel in parcels:
-            position = self._count()
+        posted = tuple((self._count(), parcel) for parcel in parcels)
+        for position, parcel in posted:
             outbox[position] = parcel
             self._puts["out", link, str(position)] = parcel
-        return SendParcels(link, parcels, position)
+        return SendParcels(link, posted)
 
-    def _take(self, parcel: Parcel, sender: str, sent: dict[str, list[Parcel]]) -> list[Deliver]:
-        in_mesh = self._links.get(sender) is Role.MESH
+    def _take(
+        self, parcel: Parcel, sender: str | None, sent: dict[str, list[Parcel]]
+    ) -> list[Deliver]:
+        in_mesh = sender is not None and self._links.get(sender) is Role.MESH
         homes = [home for home in parcel.homes if home != self.name] if in_mesh else []
         told: list[Deliver] = []
         if not in_mesh or self.name in parcel.homes:
@@ -423,13 +459,14 @@ class Broker:
             self._puts["seen", parcel.origin] = parcel.number
             told = self._edge.take(parcel)
             links: dict[str, None] = {}
-            for id in self._remote.match(parcel.event):
-                owner, home = _owner(id)
-                if owner == MESH:
-                    if not in_mesh:
-                        homes.append(home)
-                elif owner != sender:
-                    links[owner] = None
+            for number in self._remote.match(parcel.event):
+                owner, key = self._wanting[number]
+                if owner != MESH:
+                    if owner != sender:
+                        links[owner] = None
+                elif not in_mesh:
+                    assert isinstance(key, tuple)
+                    homes.append(key[0])
             self._send(parcel, links, (), sent)
         by_hop: dict[str, dict[str, None]] = {}
         for home in homes:
@@ -457,16 +494,15 @@ class Broker:
         """Assert that everything agrees with what follows from the interfaces' interest."""
         self._table._check()
         self._mesh._check()
-        wanted = {_id(link, key) for link in (*self._links, MESH) for key in self._table.keys(link)}
+        wanted = {(link, key) for link in (*self._links, MESH) for key in self._table.keys(link)}
+        assert wanted == self._numbers.keys() == set(self._wanting.values())
         assert len(self._remote) == len(wanted)
-        assert all(id in self._remote for id in wanted)
+        assert all(number in self._remote for number in self._wanting)
+        meshed = {link for link, role in self._links.items() if role is Role.MESH}
+        assert meshed == set(self._mesh.links())
+        assert self._outbox.keys() <= self._links.keys()
 
 
-def _id(owner: str, key: Key) -> str:
-    home, plain = key if isinstance(key, tuple) else ("", key)
-    return f"{owner}\n{home}\n{plain}"
-
-
-def _owner(id: str) -> tuple[str, str]:
-    owner, home, _ = id.split("\n", 2)
-    return owner, home
+def enumerate_keys(filters: Iterable[Filter]) -> Iterable[tuple[str, Filter]]:
+    """Filters by keys, as a neighbour would be told of them."""
+    return ((str(number), one) for number, one in enumerate(filters))

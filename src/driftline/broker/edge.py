@@ -62,7 +62,7 @@ class Edge:
         self._owner: dict[str, str] = {}
         self._plain = Lazy(make_matcher(matcher))
         self._sequences: dict[str, SequenceMatcher] = {}
-        self._limit = limit
+        self._limit = max(1, limit)
         self._put = put
         self._count = count
 
@@ -108,27 +108,42 @@ class Edge:
         found: dict[str, list[str]] = {}
         for id in self._plain.match(event, _NO_ENVIRONMENT):
             found.setdefault(self._owner[id], []).append(id)
-        told = [self._next(party, tuple(ids), (event,), parcel) for party, ids in found.items()]
+        complete: dict[str, dict[str, tuple[Event, ...]]] = {}
         for id, sequence in self._sequences.items():
             before = len(sequence.found), sequence.found[:1]
-            complete = sequence.take(self._standing[id].scope(event, _NO_ENVIRONMENT))
+            whole = sequence.take(self._standing[id].scope(event, _NO_ENVIRONMENT))
             if (len(sequence.found), sequence.found[:1]) != before:
                 self._put(("partial", id), tuple(sequence.found))
-            if complete is not None:
-                told.append(self._next(self._owner[id], (id,), complete, parcel))
-        return [deliver for deliver in told if not self.parties[deliver.party].suspended]
+            if whole is not None:
+                found.setdefault(self._owner[id], []).append(id)
+                complete.setdefault(self._owner[id], {})[id] = whole
+        told = []
+        for name, ids in found.items():
+            deliver = Deliver(
+                name,
+                self._count(),
+                tuple(ids),
+                event,
+                complete.get(name, {}),
+                parcel.origin,
+                parcel.number,
+            )
+            if self._wait(deliver):
+                told.append(deliver)
+        return told
 
-    def _next(
-        self, name: str, ids: tuple[str, ...], events: tuple[Event, ...], parcel: Parcel
-    ) -> Deliver:
+    def _wait(self, deliver: Deliver) -> bool:
+        """Keep it until the party has had it; is it to be told now?"""
+        name = deliver.party
         party = self.parties[name]
-        deliver = Deliver(name, self._count(), ids, events, parcel.origin, parcel.number)
         party.waiting.append(deliver)
         self._put(("deliver", name, str(deliver.number)), deliver)
         if len(party.waiting) > self._limit:
             self._forget(name, party)
-            party.waiting[0] = replace(party.waiting[0], gap=True)
-        return deliver
+            if party.suspended:
+                first = party.waiting[0] = replace(party.waiting[0], gap=True)
+                self._put(("deliver", name, str(first.number)), first)
+        return not party.suspended
 
     def _forget(self, name: str, party: Party) -> None:
         self._put(("deliver", name, str(party.waiting.popleft().number)), None)

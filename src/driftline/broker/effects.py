@@ -26,14 +26,13 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SendParcels:
-    """Send these events to a neighbour, in one batch.
+    """Send these events to a neighbour, in order.
 
-    The broker keeps them until it is told that the neighbour has all up to `position`.
+    Each has a position: the broker keeps it until it is told that the neighbour has all up to it.
     """
 
     peer: str
-    parcels: tuple[Parcel, ...]
-    position: int
+    parcels: tuple[tuple[int, Parcel], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,18 @@ class SendBytes:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Tell a party, once, of an event or a sequence, and which of its subscriptions it satisfies.
+    """Tell a party, once, of an event and which of its subscriptions it satisfies or completes.
 
-    Numbers count what a party was told: one that it has had before is to be passed over.
+    Numbers count what a party was told: one that it has had before is to be passed over. In
+    `sequences` are the events of each pattern that this event completed. `gap` says that something
+    before it, which the party was never told, has been forgotten.
     """
 
     party: str
     number: int
     subscriptions: tuple[str, ...]
-    events: tuple[Event, ...]
+    event: Event
+    sequences: Mapping[str, tuple[Event, ...]]
     origin: str = ""
     position: int = 0
     gap: bool = False

@@ -105,9 +105,15 @@ class Session:
             self._resend_at = now + self._wait
         says = frame.kind in _PAYLOADS
         expected = says and frame.sequence == self._heard + 1
-        self._heard += expected
         heard = Heard(began, frame if expected else None, self._acked, says)
         return heard, self._pump(now)
+
+    def took(self) -> None:
+        """What was said last has been dealt with, and may be acknowledged from now on.
+
+        Not sooner: a frame that leaves before it is stored must not say that it was heard.
+        """
+        self._heard += 1
 
     def acknowledge(self) -> Frame:
         """A frame that says up to where we heard."""

@@ -8,16 +8,20 @@ forgotten can be lost here by a crash.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from driftline.broker.broker import Broker, Role, Settings
 from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
 from driftline.broker.requests import Request
 from driftline.broker.session import NEVER, Heard, Session
-from driftline.errors import FrameRefused
+from driftline.errors import FrameRefused, NotSupported
+from driftline.model.message import Parcel
 from driftline.wire.codec import decode_control, encode_control
-from driftline.wire.events import encode_batch
+from driftline.wire.events import join
 from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
+from driftline.wire.records import encode_parcel
+
+_BATCH_BYTES = 1 << 18
 
 
 class _Link:
@@ -57,12 +61,14 @@ class Station:
     def connect(self, link: str, role: Role, now: int) -> list[Effect]:
         """There is a link; call out on it until somebody answers."""
         self._number += 1
+        self.broker.expect(link, role)
         opened = self._links[link] = _Link(role, self._number)
         return self._and_wake(_sent(link, opened.session.wake(now)))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """There is no such link any more."""
         self._links.pop(link, None)
+        self.broker.expect(link, None)
         effects = self.broker.disconnect(link) if link in self.broker.roles() else []
         return self._and_wake(self._carried(effects, now))
 
@@ -77,10 +83,12 @@ class Station:
             return []
         effects: list[Effect] = []
         try:
-            for frame in Decoder().feed(data):
-                effects += self._frame(link, on, frame, now)
+            frames = Decoder().feed(data)
         except FrameRefused:
             self.refused += 1
+            frames = []
+        for frame in frames:
+            effects += self._frame(link, on, frame, now)
         return self._and_wake(effects)
 
     def _frame(self, link: str, on: _Link, frame: Frame, now: int) -> list[Effect]:
@@ -92,14 +100,20 @@ class Station:
             effects += self._carried(self.broker.connect(link, on.role), now)
         effects += self._acknowledged(link, on, heard)
         if heard.said is not None:
-            if heard.said.kind is FrameKind.EVENTS:
-                followed = self.broker.handle_batch(heard.said.payload, link, now)
-            else:
-                followed = self.broker.handle(decode_control(heard.said.payload), link, now)
-            effects += self._carried(followed, now)
+            try:
+                effects += self._carried(self._said(link, heard.said, now), now)
+            except (FrameRefused, NotSupported):
+                # It came unharmed and says nothing we know: there is no use in hearing it again.
+                self.refused += 1
+            on.session.took()
         if heard.answer:
             effects += _sent(link, [on.session.acknowledge()])
         return effects
+
+    def _said(self, link: str, frame: Frame, now: int) -> list[Effect]:
+        if frame.kind is FrameKind.EVENTS:
+            return self.broker.handle_batch(frame.payload, link, now)
+        return self.broker.handle(decode_control(frame.payload), link, now)
 
     def _acknowledged(self, link: str, on: _Link, heard: Heard) -> list[Effect]:
         arrived = 0
@@ -128,13 +142,16 @@ class Station:
             on = self._links.get(effect.peer)
             if on is None or not on.session.up:
                 continue  # All of it will be said when a session begins.
-            on.said += 1
-            if isinstance(effect, SendParcels):
-                on.parcels.append((on.said, effect.position))
-                kind, payload = FrameKind.EVENTS, encode_batch(effect.parcels)
-            else:
-                kind, payload = FrameKind.CONTROL, encode_control(effect.message)
-            carried += _sent(effect.peer, on.session.send(kind, payload, now))
+            if isinstance(effect, Send):
+                payload = encode_control(effect.message)
+                on.said += 1
+                frames = on.session.send(FrameKind.CONTROL, payload, now)
+                carried += _sent(effect.peer, frames)
+                continue
+            for last, batch in _batches(effect.parcels):
+                on.said += 1
+                on.parcels.append((on.said, last))
+                carried += _sent(effect.peer, on.session.send(FrameKind.EVENTS, batch, now))
         return carried
 
     def _and_wake(self, effects: list[Effect]) -> list[Effect]:
@@ -143,6 +160,21 @@ class Station:
         if soonest < NEVER:
             effects.append(WakeAt(soonest))
         return effects
+
+
+def _batches(parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, bytes]]:
+    """The events in batches of a moderate size, each with the position of its last."""
+    records: list[bytes] = []
+    size, last = 0, 0
+    for position, parcel in parcels:
+        record = encode_parcel(parcel)
+        if records and size + len(record) > _BATCH_BYTES:
+            yield last, join(records)
+            records, size = [], 0
+        records.append(record)
+        size, last = size + len(record), position
+    if records:
+        yield last, join(records)
 
 
 def _sent(link: str, frames: list[Frame]) -> list[Effect]:

@@ -283,7 +283,7 @@ class Overlay:
         known = party.had_of.get(deliver.origin, 0)
         if deliver.number > party.had:
             if deliver.position > known:
-                self._say(f"{party.name} is told of {deliver.events} for {deliver.subscriptions}")
+                self._say(f"{party.name} is told of {deliver.event} for {deliver.subscriptions}")
                 party.told.append(deliver)
                 party.had_of[deliver.origin] = deliver.position
             else:

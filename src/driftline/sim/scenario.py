@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driftline.broker.broker import Role, Settings
+from driftline.broker.broker import LOCAL, MESH, Role, Settings
 from driftline.broker.requests import Cancel, Publish, Subscribe, Unsubscribe
 from driftline.language.sql import parse
 from driftline.model.covering import Statement, covers
@@ -54,6 +54,7 @@ class Scenario:
         self.overlay = Overlay(self._draw.randrange(1 << 30), settings, trace)
         self._said: dict[int, Event] = {}
         self._publishers: dict[int, Party] = {}
+        self._ever: dict[str, list[Standing]] = {}
         self.rewired = False
         build(self.overlay, plan, self._draw)
         self._first = set(self.overlay.names())
@@ -91,6 +92,7 @@ class Scenario:
                 party = self.overlay.party(f"{broker}-anchor", broker)
                 standing = Standing.of(parse(f"SELECT * FROM q WHERE {condition(self._draw)}"))
                 party.wants[party.name] = standing
+                self._ever[party.name] = [standing]
                 self.overlay.ask(party, Subscribe("subscribe", party.name, standing))
 
     def _rewire(self) -> None:
@@ -133,6 +135,7 @@ class Scenario:
             id = f"{party.name}-{draw.randrange(4)}"
             standing = Standing.of(parse(f"SELECT * FROM q WHERE {condition(draw)}"))
             party.wants[id] = standing
+            self._ever.setdefault(id, []).append(standing)
             overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
         elif chance < 0.55 and party.wants:
             id = draw.choice(list(party.wants))
@@ -148,7 +151,7 @@ class Scenario:
         for id, standing in list(party.wants.items()):
             if covers(general, standing.statement):
                 del party.wants[id]
-            self.overlay.ask(party, Unsubscribe(f"unsubscribe {general}", general))
+        self.overlay.ask(party, Unsubscribe(f"unsubscribe {general}", general))
 
     def _publish(self, party: Party) -> Event:
         number = len(self._said)
@@ -203,12 +206,17 @@ class Scenario:
     def _always(self) -> None:
         for party in self.overlay.parties.values():
             if party.repeated and not self.overlay.lost_journals:
-                raise Violation(f"{party.name} was told again of {party.repeated[0].events}")
+                raise Violation(f"{party.name} was told again of {party.repeated[0].event}")
             last: dict[str, int] = {}
             events = set()
             for deliver in party.told:
-                (event,) = deliver.events
+                event = deliver.event
                 number = int(str(event.attributes["n"]))
+                for id in deliver.subscriptions:
+                    if not any(one.matches(event, {}) for one in self._ever.get(id, ())):
+                        raise Violation(
+                            f"{party.name} was told of {number} for {id}: not asked for"
+                        )
                 if number in events:
                     raise Violation(f"{party.name} was told twice of {number}")
                 events.add(number)
@@ -231,7 +239,7 @@ class Scenario:
             for party in self.overlay.parties.values():
                 wants = party.wants.get(party.name)
                 if wants is not None and wants.matches(event.stamped(1), {}):
-                    told = [deliver.events[0].attributes["n"] for deliver in party.told]
+                    told = [deliver.event.attributes["n"] for deliver in party.told]
                     if number not in told:
                         raise Violation(f"{party.name} was never told of {number}")
 
@@ -289,10 +297,10 @@ class Scenario:
         self._quiet()
         for name in overlay.names():
             table = overlay.station(name).broker._table
-            for link in [*overlay.station(name).broker.roles(), "mesh", "local"]:
+            for link in [*overlay.station(name).broker.roles(), MESH, LOCAL]:
                 if any(key != "" for key in table.keys(link)):
                     masters = Role.MASTER in overlay.station(name).broker.roles().values()
-                    if not (link == "mesh" or masters):
+                    if not (link == MESH or masters):
                         raise Violation(f"{name} still knows that {link} wants something")
 
 

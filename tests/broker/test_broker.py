@@ -1,0 +1,189 @@
+"""What does a broker do in the corners that random runs seldom reach?"""
+
+from __future__ import annotations
+
+import pytest
+
+from driftline import Event, parse
+from driftline.broker.broker import Broker, Role, Settings
+from driftline.broker.effects import Deliver, Effect, Reply, SendBytes, SendParcels, Store
+from driftline.broker.requests import (
+    Advertise,
+    Confirm,
+    Publish,
+    Resume,
+    Subscribe,
+    Suspend,
+    Told,
+)
+from driftline.broker.station import Station
+from driftline.language.advertising import advertisement
+from driftline.model.message import Home, Interest, Neighbours, Offer, Parcel
+from driftline.model.standing import Standing
+from driftline.wire.codec import encode_control
+from driftline.wire.events import encode_batch
+from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
+
+X = Standing.of(parse("SELECT * FROM q WHERE x > 0"))
+(WANTED,) = parse("SELECT * FROM q WHERE x > 0").filters()
+
+
+def published(x: int, number: int = 0) -> Publish:
+    return Publish("r", Event("q", {"x": x}, time=x), number)
+
+
+def of(kind: type, effects: list[Effect]) -> list:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+@pytest.mark.parametrize("role", [Role.PEER, Role.MESH])
+def test_a_party_may_be_named_like_a_link(role: Role) -> None:
+    broker = Broker("a")
+    broker.connect("b", role)
+    if role is Role.MESH:
+        broker.handle(Neighbours("b", 1, ("a",)), "b", 0)
+        broker.handle(Home("b", 1, 0, {"k": WANTED}), "b", 0)
+    else:
+        broker.handle(Interest({"k": WANTED}), "b", 0)
+    broker.handle(Subscribe("r", "s", X), "c", 0)
+    effects = broker.handle(published(5), "b", 0)
+    assert [one.party for one in of(Deliver, effects)] == ["c"]
+    assert [one.peer for one in of(SendParcels, effects)] == ["b"]
+
+
+def test_names_may_be_anything() -> None:
+    for name in ("mesh", "local", "b\nc", ""):
+        broker = Broker("a")
+        broker.connect(name, Role.PEER)
+        broker.handle(Interest({"k": WANTED}), name, 0)
+        assert [one.peer for one in of(SendParcels, broker.handle(published(5), "p", 0))] == [name]
+        broker._check()
+
+
+def test_a_link_that_changes_its_role_leaves_the_mesh() -> None:
+    broker = Broker("a")
+    for link in ("b", "c"):
+        broker.connect(link, Role.MESH)
+    broker.connect("b", Role.PEER)
+    broker._check()
+    assert broker._mesh.links() == ["c"]
+    broker.disconnect("b")
+    broker.disconnect("c")
+    broker._check()
+    assert not broker._mesh.links()
+
+
+def test_only_peers_and_clients_say_what_they_want() -> None:
+    broker = Broker("a")
+    broker.connect("up", Role.MASTER)
+    broker.handle(Interest(reset=True), "up", 0)
+    assert [one.peer for one in of(SendParcels, broker.handle(published(5), "p", 0))] == ["up"]
+
+
+def test_a_party_is_told_once_of_an_event_that_also_completes_a_pattern() -> None:
+    broker = Broker("a")
+    both = Standing.of(parse("SELECT * FROM q WHERE x = 1 THEN SELECT * FROM q WHERE x = 2"))
+    broker.handle(Subscribe("r", "plain", X), "p", 0)
+    broker.handle(Subscribe("r", "pattern", both), "p", 0)
+    broker.handle(published(1), "p", 0)
+    # Asking for the same again, as after a lost reply, forgets nothing.
+    broker.handle(Subscribe("r", "pattern", both), "p", 0)
+    (deliver,) = of(Deliver, broker.handle(published(2), "p", 0))
+    assert deliver.subscriptions == ("plain", "pattern")
+    assert [event.attributes["x"] for event in deliver.sequences["pattern"]] == [1, 2]
+
+
+def test_what_a_suspended_party_missed_is_flagged_also_after_a_crash() -> None:
+    journal: dict = {}
+    broker = Broker("a", settings=Settings(keep=2))
+    for asked in (Subscribe("r", "s", X), Suspend("r"), *(published(x) for x in range(1, 6))):
+        for store in of(Store, broker.handle(asked, "p", 0)):
+            journal.update(store.values)
+    stored = {key: value for key, value in journal.items() if value is not None}
+    again = Broker("a", 2, Settings(keep=2), stored)
+    for one in (broker, again):
+        told = of(Deliver, one.handle(Resume("r"), "p", 0))
+        assert [(each.event.attributes["x"], each.gap) for each in told] == [(4, True), (5, False)]
+    again.handle(Told(told[-1].number), "p", 0)
+    assert not of(Deliver, again.handle(Resume("r"), "p", 0))
+
+
+def test_an_event_that_cannot_travel_is_refused_and_changes_nothing() -> None:
+    broker = Broker("a")
+    broker.connect("b", Role.PEER)
+    broker.handle(Interest({"k": WANTED}), "b", 0)
+    large = Event("q", {"x": 1, "text": "x" * 9_000_000})
+    effects = broker.handle(Publish("r", large, 1), "p", 0)
+    assert [one.refused is not None for one in of(Reply, effects)] == [True]
+    assert not of(SendParcels, effects)
+    assert not broker._outbox.get("b")
+    # The number is still free.
+    assert of(SendParcels, broker.handle(published(1, 1), "p", 0))
+
+
+def test_what_is_not_there_yet_is_refused_by_name() -> None:
+    broker = Broker("a")
+    says = advertisement("SELECT * FROM q WHERE x > 0")
+    (reply,) = of(Reply, broker.handle(Advertise("r", "ad", says), "p", 0))
+    assert reply.refused
+
+
+def test_a_link_that_was_never_up_is_silent() -> None:
+    station = Station("a")
+    station.connect("b", Role.PEER, 0)
+    assert not of(Reply, station.ask("p", Confirm("r", within=10), 0))
+    (reply,) = of(Reply, station.wake(20))
+    assert reply.silent == ("b",)
+
+
+def frame(kind: FrameKind, payload: bytes, sequence: int, receiver: int) -> bytes:
+    return encode_frame(Frame(kind, payload, 7, receiver, sequence))
+
+
+def test_no_frame_says_that_an_event_was_heard_before_it_is_stored() -> None:
+    """Not even the greeting of a session that begins with the event."""
+    station = Station("a")
+    station.ask("p", Subscribe("r", "s", X), 0)
+    (hello,) = of(SendBytes, station.connect("b", Role.CLIENT, 0))
+    mine = Decoder().feed(hello.data)[0].sender
+    batch = encode_batch([Parcel("b", 1, Event("q", {"x": 5}, time=1, entered=1))])
+    effects = station.receive("b", frame(FrameKind.EVENTS, batch, 1, mine), 0)
+    at = max(place for place, one in enumerate(effects) if isinstance(one, Store))
+    acknowledged = [Decoder().feed(one.data)[0].acknowledged for one in of(SendBytes, effects[:at])]
+    assert not any(acknowledged)
+    assert Decoder().feed(of(SendBytes, effects)[-1].data)[0].acknowledged == 1
+    assert of(Deliver, effects[at:])
+
+
+def test_a_message_that_nobody_knows_is_counted_and_passed_over() -> None:
+    station = Station("a")
+    (hello,) = of(SendBytes, station.connect("b", Role.PEER, 0))
+    mine = Decoder().feed(hello.data)[0].sender
+    station.receive("b", frame(FrameKind.CONTROL, b"\xc1", 1, mine), 0)
+    station.receive("b", frame(FrameKind.CONTROL, encode_control(Offer()), 2, mine), 0)
+    station.receive(
+        "b", frame(FrameKind.CONTROL, encode_control(Interest({"k": WANTED})), 3, mine), 0
+    )
+    assert station.refused == 2
+    assert of(SendBytes, station.ask("p", published(5), 0))
+
+
+def test_a_long_outbox_is_sent_in_several_frames() -> None:
+    station = Station("a")
+    (hello,) = of(SendBytes, station.connect("b", Role.PEER, 0))
+    mine = Decoder().feed(hello.data)[0].sender
+    station.receive(
+        "b", frame(FrameKind.CONTROL, encode_control(Interest({"k": WANTED})), 1, mine), 0
+    )
+    for number in range(30):
+        station.ask("p", Publish("r", Event("q", {"x": 1, "text": "x" * 50_000, "n": number})), 0)
+    # It begins anew: everything is sent again.
+    again = encode_frame(Frame(FrameKind.HELLO, b"", 8, mine))
+    frames = [Decoder().feed(one.data)[0] for one in of(SendBytes, station.receive("b", again, 1))]
+    events = [one for one in frames if one.kind is FrameKind.EVENTS]
+    assert len(events) > 3
+    assert len(station.broker._outbox["b"]) == 30
+    # What has arrived is forgotten, and nothing else.
+    first = encode_frame(Frame(FrameKind.ACK, b"", 8, mine, 0, events[0].sequence))
+    station.receive("b", first, 2)
+    assert 20 < len(station.broker._outbox["b"]) < 30
