@@ -312,10 +312,10 @@ class Broker:
             held = self._reached.setdefault(home, {})
             wanted = self._mesh.wants(home) if self._mesh.next_hop(home) is not None else {}
             # A change says what is different; only after other news must all be compared.
-            changed = held.keys() | wanted.keys()
+            changed = [*held, *wanted]
             if said is not None and said.base != 0 and held:
-                changed = said.added.keys() | set(said.removed)
-            for key in changed:
+                changed = [*said.removed, *said.added]
+            for key in dict.fromkeys(changed):  # in an order that is the same in every run
                 if held.get(key) != wanted.get(key):
                     self._want(MESH, (home, key), wanted.get(key))
             self._reached[home] = dict(wanted)

@@ -186,7 +186,7 @@ class Overlay:
         known = station.broker.roles()
         configured = [there for here, there in self._roles if here == place.name]
         for there in configured:
-            if there not in known:
+            if known.get(there) is not self._roles[place.name, there]:
                 self._connect(place.name, there)
         for there in known:
             if there not in configured:
