@@ -34,6 +34,10 @@ OTHER_END = {
 }
 
 
+class Restless(AssertionError):
+    """More has happened than can be, unless it goes round in circles."""
+
+
 @dataclass(slots=True)
 class Party:
     """One identity at one broker, and all it was told, each thing once."""
@@ -227,7 +231,7 @@ class Overlay:
             self.now, _, happen = heapq.heappop(self._heap)
             self.happened += 1
             if self.happened > self.most:
-                raise RuntimeError(f"it does not come to rest: {self.most} things have happened")
+                raise Restless(f"it does not come to rest: {self.most} things have happened")
             happen()
         if until is not None:
             self.now = max(self.now, until)
