@@ -10,7 +10,7 @@ import pytest
 
 from driftline import Event, parse
 from driftline.matching.poset import Poset
-from driftline.matching.relations import FEW, Node
+from driftline.matching.relations import FEW, FilterNode
 from driftline.model.covering import filter_covers
 from driftline.model.filter import Filter
 
@@ -33,8 +33,8 @@ def roots(made: Poset) -> list[str]:
     return [str(one) for one in made.roots()]
 
 
-def below(node: Node) -> list[str]:
-    return [str(one.filter) for one in node.predecessors]
+def below(node: FilterNode) -> list[str]:
+    return [str(one.said) for one in node.predecessors]
 
 
 @each_way
@@ -60,7 +60,7 @@ def test_a_filter_put_between_two_parts_them(few) -> None:
     made = poset("x > 0", "x > 20", "x > 10", few=few)
     (root,) = made._relations.roots
     (middle,) = root.predecessors
-    assert str(middle.filter) == "x > 10"
+    assert str(middle.said) == "x > 10"
     assert below(middle) == ["x > 20"]
     made.discard("x > 10")
     assert below(root) == ["x > 20"]
@@ -175,13 +175,13 @@ def test_a_place_is_found_without_comparing_with_all(monkeypatch: pytest.MonkeyP
         made.add(f"chain {at}", filters(f"y < {at}"))
     compared = 0
 
-    def covers(self: Node, other: Node) -> bool:
+    def covers(self: FilterNode, other: FilterNode) -> bool:
         nonlocal compared
         compared += 1
         return original(self, other)
 
-    original = Node.covers
-    monkeypatch.setattr(Node, "covers", covers)
+    original = FilterNode.covers
+    monkeypatch.setattr(FilterNode, "covers", covers)
     made.add("apart", filters("x BETWEEN 1001 AND 1002"))
     made.add("chain", filters("y < 250.5"))
     made.discard("apart 100")
@@ -200,7 +200,7 @@ def test_the_same_filters_in_any_order_stand_the_same(few, seed) -> None:
     def edges(made: Poset) -> set[tuple[str, str]]:
         made._check()
         return {
-            (str(above.filter), str(node.filter))
+            (str(above.said), str(node.said))
             for node in made._relations
             for above in node.successors
         }

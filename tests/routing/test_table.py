@@ -7,6 +7,7 @@ import random
 import pytest
 
 from driftline import parse
+from driftline.matching.relations import Relations
 from driftline.model.filter import Filter
 from driftline.routing.table import Change, Table
 
@@ -20,7 +21,7 @@ def wanted(condition: str) -> Filter:
 def test_any_program_of_changes_tells_what_equation_1_says(seed: int) -> None:
     """What the neighbours have put together from the changes is what the table says they know."""
     draw = random.Random(seed)
-    table = Table()
+    table = Table(Relations())
     heard: dict[str, dict[str, Filter]] = {}
     interfaces = ["a", "b", "n1", "n2", "n3"]
     for _ in range(150):
@@ -67,7 +68,7 @@ def _hear(heard: dict[str, Filter], change: Change) -> None:
 
 
 def test_what_is_uncovered_comes_with_what_uncovers_it() -> None:
-    table = Table()
+    table = Table(Relations())
     table.open("next")
     table.put("a", 1, wanted("x > 0"))
     table.put("b", 1, wanted("x > 5"))
@@ -78,7 +79,7 @@ def test_what_is_uncovered_comes_with_what_uncovers_it() -> None:
 
 
 def test_a_neighbour_is_not_told_of_its_own_interest() -> None:
-    table = Table()
+    table = Table(Relations())
     for out in ("two", "three"):
         table.open(out)
     table.put("two", 1, wanted("x > 0"))

@@ -18,7 +18,7 @@ from random import Random
 
 from driftline.bench.report import Report, at_most
 from driftline.matching.poset import Poset
-from driftline.matching.relations import FEW, Node
+from driftline.matching.relations import FEW, FilterNode
 from driftline.model.constraint import Constraint, Operator
 from driftline.model.covering import domains_of
 from driftline.model.expression import Literal
@@ -118,7 +118,7 @@ def _walked(poset: Poset, probes: Sequence[Filter]) -> float:
     """CPU seconds to find the places of these filters by the walk; ours must be the same."""
     walk_s = 0.0
     for at, probe in enumerate(probes):
-        new = Node("", probe, domains_of(probe))
+        new = FilterNode("", probe, domains_of(probe))
         start = time.process_time()
         above = _walk_above(poset._relations.roots, new)
         below = _walk_below(poset._relations.roots, new, above)
@@ -131,7 +131,7 @@ def _walked(poset: Poset, probes: Sequence[Filter]) -> float:
     return walk_s
 
 
-def _walk_above(roots: Iterable[Node], new: Node) -> list[Node]:
+def _walk_above(roots: Iterable[FilterNode], new: FilterNode) -> list[FilterNode]:
     """The nearest that cover it, from the roots down."""
     nearest = []
     queue = [root for root in roots if root.covers(new)]
@@ -145,12 +145,14 @@ def _walk_above(roots: Iterable[Node], new: Node) -> list[Node]:
     return nearest
 
 
-def _walk_below(roots: Iterable[Node], new: Node, above: Sequence[Node]) -> list[Node]:
+def _walk_below(
+    roots: Iterable[FilterNode], new: FilterNode, above: Sequence[FilterNode]
+) -> list[FilterNode]:
     """The nearest that it covers: below all that cover it, or anywhere if nothing does."""
     start = [one for node in above for one in node.predecessors] if above else roots
     queue = list(dict.fromkeys(start))
     seen = set(queue)
-    found: dict[Node, None] = {}
+    found: dict[FilterNode, None] = {}
     for node in queue:
         if new.covers(node):
             found[node] = None

@@ -22,7 +22,7 @@ from itertools import count
 from driftline.matching.bounds import admitted, alternatives, parameters_of
 from driftline.matching.columns import Columns
 from driftline.matching.matcher import NO_BOUNDS, Bounds, Filters, Matches
-from driftline.matching.relations import FEW, Node, Relations
+from driftline.matching.relations import FEW, FilterNode, Relations
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.scope import Scope
@@ -36,7 +36,7 @@ class _Held:
     def __init__(self, order: int, filters: tuple[Filter, ...]) -> None:
         self.order = order
         self.filters = filters
-        self.nodes: dict[Node, None] = {}
+        self.nodes: dict[FilterNode, None] = {}
 
 
 class Poset:
@@ -80,7 +80,7 @@ class Poset:
         queue = list(self._relations.roots)
         seen = set(queue)
         for node in queue:  # which grows while it is walked: breadth first
-            if not node.filter.matches(scope):
+            if not node.said.matches(scope):
                 continue
             hits.update((id, self._held[id].order) for id in node.owners)
             for below in node.predecessors:
@@ -96,7 +96,7 @@ class Poset:
 
     def roots(self) -> list[Filter]:
         """The filters that no other covers: all that a server would tell its neighbours."""
-        return [node.filter for node in self._relations.roots]
+        return [node.said for node in self._relations.roots]
 
     def __len__(self) -> int:
         return len(self._held)
@@ -116,7 +116,7 @@ class Poset:
             if node not in held.nodes:
                 self._release(node, id)
 
-    def _release(self, node: Node, id: str) -> None:
+    def _release(self, node: FilterNode, id: str) -> None:
         del node.owners[id]
         if not node.owners:
             self._relations.remove(node)

@@ -13,9 +13,10 @@ there before the filter is gone, so no event slips between the two. (The paper s
 unsubscription first and then what it uncovers, and loses what is published in between.)
 
     >>> from driftline.language.sql import parse
+    >>> from driftline.matching.relations import Relations
     >>> (general,), (narrow,) = (parse(f"SELECT * WHERE {text}").filters()
     ...                          for text in ("x > 0", "x > 100"))
-    >>> table = Table()
+    >>> table = Table(Relations())
     >>> table.open("next")
     >>> table.put("a", 1, narrow); table.settle()["next"].told()
     ['+ x > 100']
@@ -27,26 +28,26 @@ unsubscription first and then what it uncovers, and loses what is published in b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from driftline.matching.relations import Node, Relations
-from driftline.model.filter import Filter
+from driftline.matching.order import Node, Order
 
 Interface: TypeAlias = str
 Key: TypeAlias = Hashable
+T = TypeVar("T")
 
 # What a neighbour knows of a filter: told of it, or of one that covers it. Otherwise it is absent.
 _TOLD, _COVERED = True, False
 
 
 @dataclass(slots=True)
-class Change:
+class Change(Generic[T]):
     """What one neighbour must be told, all at once: filters by the keys they go by."""
 
-    added: dict[str, Filter] = field(default_factory=dict)
-    removed: dict[str, Filter] = field(default_factory=dict)
+    added: dict[str, T] = field(default_factory=dict)
+    removed: dict[str, T] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
@@ -58,25 +59,40 @@ class Change:
         ]
 
 
-class Table:
-    """The filters that interfaces want, and which of them each neighbour was told of."""
+class Table(Generic[T]):
+    """The filters that interfaces want, and which of them each neighbour was told of.
 
-    __slots__ = ("_held", "_known", "_owners", "_relations", "_touched", "_unsaid")
+    Of advertisements the same is asked [SIENA §5.2.4]: what covers what is a matter of `order`.
+    """
 
-    def __init__(self) -> None:
-        self._relations = Relations()
+    __slots__ = (
+        "_allowed",
+        "_held",
+        "_known",
+        "_order",
+        "_owners",
+        "_stale",
+        "_touched",
+        "_unsaid",
+    )
+
+    def __init__(self, order: Order[Any]) -> None:
+        self._order = order
         self._held: dict[Interface, dict[Key, Node]] = {}
         # Per filter, who wants it and how often.
         self._owners: dict[Node, dict[Interface, int]] = {}
         self._known: dict[Interface, dict[Node, bool]] = {}
-        self._unsaid: dict[Interface, Change] = {}
+        self._allowed: dict[Interface, Callable[[T], bool] | None] = {}
+        self._unsaid: dict[Interface, Change[T]] = {}
+        # What must be looked at again, for every neighbour and for one alone.
         self._touched: dict[Node, None] = {}
+        self._stale: dict[Interface, dict[Node, None]] = {}
 
     # What interfaces want
 
-    def put(self, owner: Interface, key: Key, wanted: Filter) -> None:
+    def put(self, owner: Interface, key: Key, wanted: T) -> None:
         """Let an interface want a filter, which replaces what it wanted by this key."""
-        node = self._relations.node(wanted)
+        node = self._order.node(wanted)
         if node is not None and node is self._held.get(owner, {}).get(key):
             return
         if node is not None:
@@ -113,32 +129,48 @@ class Table:
             self.drop(owner, key)
 
     def keys(self, owner: Interface) -> list[Key]:
-        """What an interface wants, by key."""
+        """The keys of what an interface wants."""
         return list(self._held.get(owner, ()))
+
+    def held(self, owner: Interface) -> Iterator[T]:
+        """What an interface wants."""
+        return (node.said for node in self._held.get(owner, {}).values())
 
     def _remove(self, node: Node) -> None:
         self._touched.pop(node, None)
+        for stale in self._stale.values():
+            stale.pop(node, None)
         self._touched.update(node.predecessors)
         del self._owners[node]
-        self._relations.remove(node)
+        self._order.remove(node)
         for out in self._known:
             if self._known[out].pop(node, None) is _TOLD:
                 self._say(out, node, told=False)
 
     # What neighbours are told
 
-    def open(self, out: Interface) -> None:
-        """There is a neighbour that must be told, from now on, of what the others want."""
+    def open(self, out: Interface, allowed: Callable[[T], bool] | None = None) -> None:
+        """There is a neighbour that must be told, from now on, of what the others want.
+
+        Only of what is `allowed`, which may change: then `reconsider`.
+        """
         self._known[out] = {}
         self._unsaid[out] = Change()
-        self._touched.update(dict.fromkeys(self._relations))
+        self._allowed[out] = allowed
+        self._stale[out] = dict.fromkeys(self._order)
+
+    def reconsider(self, out: Interface, concerned: Callable[[T], bool]) -> None:
+        """Whether a neighbour may be told of what is concerned has perhaps changed."""
+        if out in self._known:
+            nodes = (node for node in self._order if concerned(node.said))
+            self._stale[out].update(dict.fromkeys(nodes))
 
     def close(self, out: Interface) -> None:
         """The neighbour is gone, and with it what it was told."""
-        self._known.pop(out, None)
-        self._unsaid.pop(out, None)
+        for by_neighbour in (self._known, self._unsaid, self._allowed, self._stale):
+            by_neighbour.pop(out, None)
 
-    def settle(self) -> dict[Interface, Change]:
+    def settle(self) -> dict[Interface, Change[T]]:
         """What each neighbour must be told by now; nobody has to ask again for the same."""
         for out in self._known:
             self._settle(out)
@@ -155,7 +187,8 @@ class Table:
         relation comes to an end.
         """
         known = self._known[out]
-        queue = list(self._touched)
+        queue = [*self._touched, *self._stale[out]]
+        self._stale[out].clear()
         for node in queue:  # which grows
             before, after = known.get(node), self._knowing(out, node)
             if before is after:
@@ -173,7 +206,10 @@ class Table:
         known = self._known[out]
         if any(above in known for above in node.successors):
             return _COVERED
-        return _TOLD if any(owner != out for owner in self._owners[node]) else None
+        if not any(owner != out for owner in self._owners[node]):
+            return None
+        allowed = self._allowed[out]
+        return _TOLD if allowed is None or allowed(node.said) else None
 
     def _say(self, out: Interface, node: Node, *, told: bool) -> None:
         change = self._unsaid[out]
@@ -182,28 +218,28 @@ class Table:
             says, unsays = unsays, says
         # What was to be said the other way round need not be said at all.
         if unsays.pop(node.id, None) is None:
-            says[node.id] = node.filter
+            says[node.id] = node.said
 
     # Looking
 
-    def told(self, out: Interface) -> dict[str, Filter]:
+    def told(self, out: Interface) -> dict[str, T]:
         """All that a neighbour has been told, or will be when the table settles."""
-        return {node.id: node.filter for node, knows in self._known[out].items() if knows is _TOLD}
+        return {node.id: node.said for node, knows in self._known[out].items() if knows is _TOLD}
 
     def owners(self, id: str) -> Iterable[Interface]:
         """Who wants the filter that goes by this key."""
-        return self._owners[self._relations.by_id(id)]
+        return self._owners[self._order.by_id(id)]
 
-    def __iter__(self) -> Iterator[tuple[str, Filter]]:
-        return ((node.id, node.filter) for node in self._relations)
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        return ((node.id, node.said) for node in self._order)
 
     def __len__(self) -> int:
-        return len(self._relations)
+        return len(self._order)
 
     def _check(self) -> None:
         """Assert equation 1, from scratch, for every filter and neighbour."""
-        assert not self._touched, "not settled"
-        self._relations._check()
+        assert not any((self._touched, *self._stale.values())), "not settled"
+        self._order._check()
         counted: dict[Node, dict[Interface, int]] = {}
         for owner, held in self._held.items():
             assert held
@@ -211,9 +247,10 @@ class Table:
                 owners = counted.setdefault(node, {})
                 owners[owner] = owners.get(owner, 0) + 1
         assert counted == self._owners
-        assert set(counted) == set(self._relations)
+        assert set(counted) == set(self._order)
         for out, known in self._known.items():
-            wanted = [node for node in counted if set(counted[node]) - {out}]
+            allowed = self._allowed[out] or (lambda _: True)
+            wanted = [node for node in counted if set(counted[node]) - {out} and allowed(node.said)]
             told = [
                 node
                 for node in wanted
