@@ -66,11 +66,11 @@ def test_a_link_that_changes_its_role_leaves_the_mesh() -> None:
         broker.connect(link, Role.MESH)
     broker.connect("b", Role.PEER)
     broker._check()
-    assert broker._mesh.links() == ["c"]
+    assert broker._homes.links() == ["c"]
     broker.disconnect("b")
     broker.disconnect("c")
     broker._check()
-    assert not broker._mesh.links()
+    assert not broker._homes.links()
 
 
 def test_only_peers_and_clients_say_what_they_want() -> None:

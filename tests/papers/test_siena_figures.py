@@ -70,7 +70,7 @@ class Server:
 
     def wanted(self) -> set[str]:
         """The filters in the server's poset."""
-        return {str(one) for _, one in self.broker._table}
+        return {str(one) for _, one in self.broker.subscriptions.table}
 
 
 def text(condition: str) -> str:

@@ -17,8 +17,9 @@ def naive(steps: tuple[Subscription, ...], within: float | None, seen: list[Even
     """All sequences, by looking anew from the first filter after each one found.
 
     The first event that matches the first filter, then the first later one (seen later and
-    generated later) that matches the second, and so on. An event that fits some step and was
-    generated more than `within` after the first undoes what was found, and is looked at afresh.
+    generated later) that matches the second, and so on. An event that fits the first step or the
+    one at hand, and was generated more than `within` after the first, undoes what was found, and is
+    looked at afresh.
     """
     found = []
     at = 0
@@ -35,7 +36,7 @@ def _from(steps, within, seen, at):
     chosen: list[Event] = []
     while at < len(seen):
         event = seen[at]
-        if any(step.matches(event) for step in steps):
+        if any(step.matches(event) for step in (steps[0], steps[len(chosen)])):
             bound = float("inf") if within is None else within * MICROSECONDS
             if chosen and event.time - chosen[0].time > bound:
                 return None, at, True

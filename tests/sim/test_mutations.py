@@ -171,7 +171,11 @@ def what_comes_too_early_is_taken(patched: pytest.MonkeyPatch) -> None:
 @fault
 def a_member_that_lost_its_journal_does_not_say_so(patched: pytest.MonkeyPatch) -> None:
     say = Broker._say_home
-    patched.setattr(Broker, "_say_home", lambda self, change: say(self, change) if change else [])
+    patched.setattr(
+        Broker,
+        "_say_home",
+        lambda self, offers, news: say(self, offers, news) if offers or news else [],
+    )
 
 
 @fault
@@ -179,6 +183,7 @@ def a_member_believes_old_news(patched: pytest.MonkeyPatch) -> None:
     def hear(self, said):
         self._versions[said.origin] = said.version
         home = self._homes.setdefault(said.origin, {})
+        self._offers.setdefault(said.origin, {})
         if said.base == 0:
             home.clear()
         for key in said.removed:
@@ -200,11 +205,15 @@ def a_link_is_used_that_the_other_end_has_not(patched: pytest.MonkeyPatch) -> No
 
 @fault
 def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> None:
-    def cancel(self, id):
-        self._table.drop(LOCAL, (id, 0))
-        self._edge.cancel(id)
+    parts = Broker._parts
 
-    patched.setattr(Broker, "_cancel", cancel)
+    def forgetful(self, id, standing):
+        """Without its first part, once it is there."""
+        found = parts(self, id, standing)
+        known = set(self.subscriptions.keys(LOCAL))
+        return found if not found.keys() <= known else dict(list(found.items())[1:])
+
+    patched.setattr(Broker, "_parts", forgetful)
 
 
 @fault

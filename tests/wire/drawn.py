@@ -5,8 +5,18 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from driftline.model.event import EARLIEST_US, LATEST_US, Event
-from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer, Parcel
+from driftline.model.event import EARLIEST_US, ENVELOPE, LATEST_US, Event
+from driftline.model.message import (
+    Answer,
+    Ask,
+    Control,
+    Home,
+    Interest,
+    Neighbours,
+    Offer,
+    Parcel,
+    Sequence,
+)
 from driftline.model.value import INTEGER_MAX, Value
 from driftline.testing.filters import filters, published
 from driftline.testing.strategies import advertisements, values
@@ -16,6 +26,10 @@ VERSIONS = st.sampled_from((0, 1, 2**31, 2**63 - 1)) | st.integers(0, INTEGER_MA
 STAMPS_US = st.none() | st.sampled_from((EARLIEST_US, -1, 0, 1, LATEST_US))
 
 _filters = filters().filter(bool).map(lambda alternatives: alternatives[0])
+_steps = st.lists(st.lists(_filters, min_size=1, max_size=2).map(tuple), min_size=2, max_size=3)
+_sequences = st.builds(
+    Sequence, _steps.map(tuple), st.sampled_from((EARLIEST_US, -1, 0, LATEST_US))
+)
 _some_names = st.lists(NAMES, max_size=4).map(tuple)
 
 
@@ -25,6 +39,8 @@ def events(draw: DrawFn) -> Event:
     if draw(st.booleans()):
         return draw(published())
     names = st.sampled_from(("x", "é", "\x00", "a b", "n" * 300)) | st.text(min_size=1)
+    # Hypothesis draws texts that it has found in our sources, these among them.
+    names = names.filter(lambda name: name not in ENVELOPE)
     texts = st.none() | st.sampled_from(("7", "é", "\x00")) | st.text(min_size=1)
     return Event(
         draw(st.sampled_from(("quote", "a b", "é"))),
@@ -62,14 +78,19 @@ def messages(draw: DrawFn) -> Control:
     """A control message of any class."""
     kind = draw(st.sampled_from((Interest, Interest, Offer, Offer, Home, Neighbours, Ask, Answer)))
     if kind is Ask:
-        return Ask(draw(NAMES), draw(st.integers(0, 2**63 - 1)))
+        return Ask(draw(NAMES), draw(st.integers(0, 2**63 - 1)), draw(st.none() | advertisements()))
     if kind is Answer:
-        return Answer(draw(NAMES), draw(_some_names))
+        return Answer(draw(NAMES), draw(_some_names), draw(st.booleans()))
     if kind is Neighbours:
         return Neighbours(draw(NAMES), draw(VERSIONS), draw(_some_names))
     said = advertisements() if kind is Offer else _filters
     added = draw(st.dictionaries(NAMES, said, max_size=3))
     removed = draw(_some_names)
     if kind is Home:
-        return Home(draw(NAMES), draw(VERSIONS), draw(VERSIONS), added, removed)
-    return kind(added, removed, draw(st.booleans()))
+        offered = draw(st.dictionaries(NAMES, advertisements(), max_size=3))
+        versions = draw(VERSIONS), draw(VERSIONS)
+        return Home(draw(NAMES), *versions, added, removed, offered, draw(_some_names))
+    if kind is Offer:
+        return Offer(added, removed, draw(st.booleans()))
+    sequences = draw(st.dictionaries(NAMES, _sequences, max_size=2))
+    return Interest(added, removed, draw(st.booleans()), sequences)

@@ -34,7 +34,16 @@ from driftline.model.expression import (
 )
 from driftline.model.filter import Filter, filters_of
 from driftline.model.like import LikePattern
-from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer
+from driftline.model.message import (
+    Answer,
+    Ask,
+    Control,
+    Home,
+    Interest,
+    Neighbours,
+    Offer,
+    Sequence,
+)
 from driftline.model.predicate import And, Between, Comparison, In, Like, Not, Or
 from driftline.model.scope import Scope
 from driftline.model.value import INTEGER_MAX, INTEGER_MIN
@@ -67,7 +76,7 @@ def constrained(*constraints: Constraint) -> Interest:
 
 def interest(written: object) -> bytes:
     """A message that asks for one filter, of which this is what is written."""
-    return pack(["interest", False, [], ["k", written]])
+    return pack(["interest", False, [], ["k", written], []])
 
 
 def there_and_back(message: Control) -> Control:
@@ -162,6 +171,8 @@ def test_the_form_is_the_one_written_by_hand() -> None:
                 [["!=", ["a", "a"], ["a", "b"]]],
             ],
         ],
+        [],
+        [],
     ]
     offer = Offer(
         {"k": advertisement("SELECT * FROM q WHERE x BETWEEN 1 AND 2 OR x = 5")}, (), True
@@ -178,8 +189,17 @@ def test_the_form_is_the_one_written_by_hand() -> None:
     assert unpack(encode_control(Neighbours("a", 3, ("b", "c")))) == [
         *("neighbours", "a", 3, ["b", "c"])
     ]
-    assert unpack(encode_control(Ask("t", 5))) == ["ask", "t", 5]
-    assert unpack(encode_control(Answer("t", ("c",)))) == ["answer", "t", ["c"]]
+    assert unpack(encode_control(Ask("t", 5))) == ["ask", "t", 5, None]
+    asked = Ask("t", 5, advertisement("SELECT * FROM q WHERE x = 5"))
+    assert unpack(encode_control(asked)) == ["ask", "t", 5, ["q", ["x", [["x", "=", 5]]]]]
+    assert unpack(encode_control(Answer("t", ("c",), True))) == ["answer", "t", ["c"], True]
+    any_event = Filter(None)
+    sequence = Interest(sequences={"s": Sequence(((any_event,), (any_event, any_event)), 7)})
+    empty = [None, [], []]
+    assert unpack(encode_control(sequence)) == [
+        *("interest", False, [], []),
+        ["s", [7, [empty], [empty, empty]]],
+    ]
 
 
 def test_each_message_has_a_form_for_each_of_its_fields() -> None:
@@ -270,12 +290,12 @@ def test_as_many_levels_are_read_as_are_written(tag: str, levels: int) -> None:
 @pytest.mark.parametrize("opening", [b"\x91", b"\x92\xa3not", b"\x81\xa1k"])
 def test_no_depth_is_too_much_to_be_refused(opening: bytes, depth: int) -> None:
     deep = opening * depth + b"\xc3"
-    for payload in (deep, b"\x94\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91" + deep):
+    for payload in (deep, b"\x95\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91" + deep + b"\x90"):
         with pytest.raises(FrameRefused):
             decode_control(payload)
 
 
-def test_parts_are_counted_over_the_whole_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_counted_over_all_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filters, "PARTS_MAX", 10)
     three = Filter(None, (Constraint("x", Operator.IN, (Literal(1), Literal(2))),))
     four = Filter(None, (), (Comparison("<", Negate(X), Literal(1)),))
@@ -284,9 +304,9 @@ def test_parts_are_counted_over_the_whole_message(monkeypatch: pytest.MonkeyPatc
     assert decode_control(sent) == fits
     with pytest.raises(InvalidValue, match="'d': wanted at most 10 constraints"):
         encode_control(Interest({**fits.added, "d": Filter(None, (), (TRUE,))}))
-    name, reset, removed, added = unpack(sent)
+    name, reset, removed, added, sequences = unpack(sent)
     with pytest.raises(FrameRefused, match="'d': wanted at most 10 constraints"):
-        decode_control(pack([name, reset, removed, [*added, "d", [None, [], [True]]]]))
+        decode_control(pack([name, reset, removed, [*added, "d", [None, [], [True]]], sequences]))
 
 
 def test_patterns_count_for_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,8 +350,8 @@ def test_a_message_may_have_so_many_entries_and_no_more() -> None:
         with pytest.raises(InvalidValue, match=f"at most {ENTRIES_MAX}"):
             encode_control(message)
     for written in (
-        ["interest", False, [], [part for key in keys for part in (key, [None, [], []])]],
-        ["interest", False, keys, []],
+        ["interest", False, [], [part for key in keys for part in (key, [None, [], []])], []],
+        ["interest", False, keys, [], []],
     ):
         with pytest.raises(FrameRefused, match=f"at most {ENTRIES_MAX}"):
             decode_control(pack(written))
@@ -347,7 +367,7 @@ def test_a_message_may_have_so_many_bytes_and_no_more() -> None:
 
 # What is refused
 
-INTEREST = ["interest", False, [], []]
+INTEREST = ["interest", False, [], [], []]
 BAD_MESSAGES: dict[str, tuple[object, str]] = {
     "no array": ({}, "control message: wanted an array of 1 to 8"),
     "an empty array": ([], "an array of 1 to 8"),
@@ -357,16 +377,22 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
         ["hello"],
         "one of interest, offer, neighbours, home, ask, answer, came 'hello'",
     ),
-    "a field too few": (["interest", False, []], "interest: wanted 3 fields, came 2"),
-    "a field too many": ([*INTEREST, 1], "interest: wanted 3 fields, came 4"),
-    "a number for a flag": (["interest", 1, [], []], "interest, reset: wanted a boolean"),
-    "a text for texts": (["interest", False, "k", []], "interest, removed: wanted an array"),
-    "a number among texts": (["interest", False, [1], []], "interest, removed: wanted an array"),
-    "a map of filters": (["interest", False, [], {}], "interest, added: wanted an array"),
-    "a key without a filter": (["interest", False, [], ["k"]], "1 in all"),
-    "a key that is a number": (["interest", False, [], [1, 2]], "interest, added: wanted a text"),
+    "a field too few": (["interest", False, []], "interest: wanted 4 fields, came 2"),
+    "a field too many": ([*INTEREST, 1], "interest: wanted 4 fields, came 5"),
+    "a number for a flag": (["interest", 1, [], [], []], "interest, reset: wanted a boolean"),
+    "a text for texts": (["interest", False, "k", [], []], "interest, removed: wanted an array"),
+    "a number among texts": (
+        ["interest", False, [1], [], []],
+        "interest, removed: wanted an array",
+    ),
+    "a map of filters": (["interest", False, [], {}, []], "interest, added: wanted an array"),
+    "a key without a filter": (["interest", False, [], ["k"], []], "1 in all"),
+    "a key that is a number": (
+        ["interest", False, [], [1, 2], []],
+        "interest, added: wanted a text",
+    ),
     "a key again": (
-        ["interest", False, [], ["k", [None, [], []], "k", [None, [], []]]],
+        ["interest", False, [], ["k", [None, [], []], "k", [None, [], []]], []],
         "interest, added 'k': wanted each key once",
     ),
     "a negative version": (["neighbours", "a", -1, []], "version: wanted a number from 0 to"),
@@ -375,8 +401,25 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
         ["neighbours", "a", 1.0, []],
         "version: wanted a number from 0 to",
     ),
-    "a long name": (["ask", "x" * 65_536, 0], "at most 65535 bytes"),
-    "a long text among texts": (["answer", "t", ["é" * 32_768]], "at most 65535 bytes"),
+    "a long name": (["ask", "x" * 65_536, 0, None], "at most 65535 bytes"),
+    "a long text among texts": (["answer", "t", ["é" * 32_768], False], "at most 65535 bytes"),
+    "a sequence of one step": (
+        ["interest", False, [], [], ["s", [0, [[None, [], []]]]]],
+        "a time and two steps or more",
+    ),
+    "a step of no filter": (
+        ["interest", False, [], [], ["s", [0, [[None, [], []]], []]]],
+        "filters",
+    ),
+    "a sequence with a time that is none": (
+        ["interest", False, [], [], ["s", ["x", [[None, [], []]], [[None, [], []]]]]],
+        "microseconds since 1970",
+    ),
+    "a sequence beyond all time": (
+        ["interest", False, [], [], ["s", [2**62, [[None, [], []]], [[None, [], []]]]]],
+        "a time that exists",
+    ),
+    "a flag for an advertisement": (["ask", "t", 0, True], "ask, says"),
     "an extension": (msgspec.msgpack.Ext(5, b"x"), "an array of 1 to 8"),
 }
 
@@ -540,10 +583,10 @@ def test_a_refusal_is_short_whatever_came() -> None:
     long = "\x00" * 60_000
     for bad in (
         pack([long]),
-        pack(["interest", False, [], [long, 7]]),
-        pack(["interest", False, [], ["k", of_condition(["call", long, A])]]),
-        pack(["interest", False, [], ["k", of_constraint("x", long, 1)]]),
-        pack(["interest", False, [], ["k", of_condition([long])]]),
+        pack(["interest", False, [], [long, 7], []]),
+        pack(["interest", False, [], ["k", of_condition(["call", long, A])], []]),
+        pack(["interest", False, [], ["k", of_constraint("x", long, 1)], []]),
+        pack(["interest", False, [], ["k", of_condition([long])], []]),
         pack(["offer", False, [], ["k", [None, [long, [EXISTS]]]]]),
     ):
         with pytest.raises(FrameRefused) as refusal:

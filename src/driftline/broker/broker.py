@@ -11,23 +11,31 @@ an interface is told what the others want (`routing.table`), and sent what it wa
 
 A broker may have links of several roles: that makes the hybrids of the paper [SIENA §4.4], and a
 broker without links is the centralised architecture.
+
+In an overlay that goes by advertisements [SIENA §3.5] what is offered travels the same ways, and
+interest goes only to where something is offered that it could want. A master offers everything: it
+never says what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Series
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import repeat
 
-from driftline.broker.edge import Edge, routed
+from driftline.broker.edge import Edge, exactly_routed, routed
 from driftline.broker.effects import Deliver, Effect, Reply, Send, SendParcels, Store
 from driftline.broker.effects import Key as StoreKey
+from driftline.broker.homes import Homes
 from driftline.broker.requests import (
     Advertise,
     Cancel,
     Confirm,
+    Interested,
+    Observed,
     Publish,
+    Redirect,
     Request,
     Resume,
     Subscribe,
@@ -37,8 +45,14 @@ from driftline.broker.requests import (
     Unsubscribe,
 )
 from driftline.broker.waves import Waves
-from driftline.errors import InvalidValue, NotSupported
+from driftline.errors import InvalidValue, NotAdvertised, NotSupported
 from driftline.matching.choice import make_matcher
+from driftline.matching.matcher import Matcher
+from driftline.model.advertisement import (
+    Advertisement,
+    advertisement_covers,
+    advertisement_intersects,
+)
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import (
@@ -50,10 +64,14 @@ from driftline.model.message import (
     Neighbours,
     Offer,
     Parcel,
+    Sequence,
+    Steps,
 )
+from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
-from driftline.routing.mesh import Mesh
-from driftline.routing.table import Change, Key, Table
+from driftline.routing.advertisements import Advertisements
+from driftline.routing.subscriptions import News, Subscriptions
+from driftline.routing.table import Change, Key
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.records import encode_parcel
@@ -62,6 +80,8 @@ EVERYTHING = Filter(None)
 # Interfaces that are no links; no link has such a name.
 MESH, LOCAL = "\nmesh", "\nlocal"
 _COUNTED_BITS = 40
+_DAY = 86_400_000_000
+_LONG_AGO = -(1 << 55)
 
 
 class Role(StrEnum):
@@ -75,15 +95,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What may differ from broker to broker."""
+    """What may differ from broker to broker; `advertised` is the same in all of an overlay."""
 
-    matcher: str = "auto"
+    matcher: str | Matcher = "auto"
+    advertised: bool = False
+    """May a party publish only what it advertised? Then interest goes only where it is met."""
     keep: int = 1000
     """How much is kept for a suspended party."""
+    patience: int = 30 * _DAY
+    """How long (microseconds) half a pattern without WITHIN waits before it is a gap."""
     hops: int = 64
     """An event that crossed so many links goes no further."""
     stores: bool = True
     """Is there a journal? Without one a broker that crashes begins empty."""
+    alone: bool = False
+    """Is it one that never has links, in the process of its parties? What is told is then had, and
+    nothing need be fit to travel."""
 
 
 class Broker:
@@ -100,24 +127,33 @@ class Broker:
         self.settings = settings or Settings()
         self._counter = incarnation << _COUNTED_BITS
         self._links: dict[str, Role] = {}
-        self._table = Table()
-        self._puts: dict[StoreKey, object] = {}
-        self._edge = Edge(
-            self.settings.matcher, self.settings.keep, self._puts.__setitem__, self._count
-        )
-        # What links and the mesh want, by a number of ours.
-        self._remote = make_matcher(self.settings.matcher)
-        self._numbers: dict[tuple[str, Key], str] = {}
-        self._wanting: dict[str, tuple[str, Key]] = {}
         self._expected: dict[str, Role] = {}
-        self._seen: dict[str, int] = {}
-        self._published: dict[str, int] = {}
-        self._mesh = Mesh(name)
+        self._puts: dict[StoreKey, object] = {}
+        self.edge = Edge(
+            self.settings.matcher,
+            self.settings.keep,
+            self.settings.patience,
+            self._puts.__setitem__,
+            self._count,
+            certain=self.settings.alone,
+        )
+        matcher = self.settings.matcher
+        self.subscriptions = Subscriptions(
+            make_matcher(matcher if isinstance(matcher, str) else "auto"), self._provider
+        )
+        self.offers = Advertisements()
+        self._homes = Homes(
+            name,
+            self._puts.__setitem__,
+            self._count,
+            lambda key, wanted: self._want(MESH, key, wanted),
+            lambda key, says: self._offer(MESH, key, says),
+        )
         self._in_mesh = False
-        # Of the members that can be reached, what the table holds of their interest.
-        self._reached: dict[str, dict[str, Filter]] = {}
-        self._home_version = 0
         self._waves = Waves()
+        self._seen: dict[str, int] = {}
+        self._published: dict[str, tuple[int, int]] = {}
+        self._latest = _LONG_AGO
         # What was sent to each link and is not known to have arrived, by position.
         self._outbox: dict[str, dict[int, Parcel]] = {}
         if stored:
@@ -125,22 +161,31 @@ class Broker:
 
     def _restore(self, stored: Mapping[StoreKey, object]) -> None:
         """Begin with what an earlier life has kept, as if it had only slept."""
-        self._edge.restore(stored)
-        for id, _, standing in self._edge:
+        self.edge.restore(stored)
+        for id, _, standing in self.edge:
             self._let(id, standing)
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
                 self._seen[key[1]] = value
-            elif key[0] == "published":
+            elif key[0] == "latest":
                 assert isinstance(value, int)
+                self._latest = value
+            elif key[0] == "published":
+                assert isinstance(value, tuple)
                 self._published[key[1]] = value
             elif key[0] == "want":
-                assert isinstance(value, Filter)
+                assert isinstance(value, Filter | Sequence)
                 self._want(key[1], key[2], value)
+            elif key[0] == "offer":
+                assert isinstance(value, Advertisement)
+                self._offer(key[1], key[2], value)
+            elif key[0] == "advertised":
+                assert isinstance(value, Advertisement)
+                self._offer(LOCAL, (key[1], key[2]), value)
             elif key[0] == "mesh":
                 assert isinstance(value, Neighbours | Home)
-                self._mesh.restore(value)
+                self._homes.restore(value)
             elif key[0] == "link":
                 assert isinstance(value, Role)
                 self._open(key[1], value)
@@ -148,19 +193,21 @@ class Broker:
         for key, value in sorted(outbox, key=lambda one: int(one[0][2])):
             assert isinstance(value, Parcel)
             self._outbox.setdefault(key[1], {})[int(key[2])] = value
-        self._reach()
-        self._table.settle()  # Links are told everything when they come up.
+        self._homes.reach()
+        # Links are told everything when they come up.
+        self.offers.table.settle()
+        self.subscriptions.settle()
         self._puts.clear()
 
     def begin(self) -> list[Effect]:
         """What to do first after a crash: tell parties again what they may not have had."""
-        return self._out(self._edge.again())
+        return self._out(self.edge.again())
 
     def roles(self) -> dict[str, Role]:
         """The links, and what each is."""
         return dict(self._links)
 
-    def _out(self, effects: Sequence[Effect]) -> list[Effect]:
+    def _out(self, effects: Series[Effect]) -> list[Effect]:
         """The effects, after a store of what must be kept before they are seen."""
         if not self._puts or not self.settings.stores:
             self._puts.clear()
@@ -188,16 +235,13 @@ class Broker:
             self._puts["link", link] = role
             self._open(link, role)
         if role is Role.MESH:
-            state = self._mesh.link(link, self._count(), up=True)
-            self._puts["mesh", "links", self.name] = state
-            said += [*self._flood(state, link), *map(Send, repeat(link), self._mesh.known())]
-            self._reach()
+            said += self._homes.link(link, up=True)
         elif role is not Role.CLIENT:
-            self._table.open(link)
+            self._tellable(link, role)
         said += self._tell(reset=link)
-        if role is Role.MESH and not self._home_version:
+        if role is Role.MESH and not self._homes.said:
             # The others may still believe what an earlier life of this broker has said.
-            said += self._say_home(Change())
+            said += self._say_home(None, None)
         waiting = self._outbox.get(link)
         if waiting:
             said.append(SendParcels(link, tuple(waiting.items())))
@@ -220,39 +264,63 @@ class Broker:
         if role is Role.MESH:
             if not self._in_mesh:
                 self._in_mesh = True
-                self._table.open(MESH)
+                self._tellable(MESH, role)
         elif role is Role.MASTER:
             self._want(link, "", EVERYTHING)
+        self.subscriptions.plan()
+
+    def _tellable(self, out: str, role: Role) -> None:
+        """There is an interface that must be told what the others want and offer."""
+        selective = self.settings.advertised and role is not Role.MASTER
+        if self.settings.advertised:
+            self.offers.table.open(out)
+        self.subscriptions.open(
+            out, (lambda wanted: self.offers.provides(out, wanted)) if selective else None
+        )
 
     def _close(self, link: str) -> list[Effect]:
         self._puts["link", link] = None
         for position in self._outbox.pop(link, ()):
             self._puts["out", link, str(position)] = None
         if self._links.pop(link) is Role.MESH:
-            state = self._mesh.link(link, self._count(), up=False)
-            self._puts["mesh", "links", self.name] = state
-            self._reach()
-            return self._flood(state, link)
-        self._table.close(link)
-        for key in self._table.keys(link):
+            return self._homes.link(link, up=False)
+        self.offers.table.close(link)
+        self.subscriptions.close(link)
+        for key in self.offers.keys(link):
+            self._offer(link, key, None)
+        for key in self.subscriptions.keys(link):
             self._want(link, key, None)
         return []
 
-    def _want(self, owner: str, key: Key, wanted: Filter | None) -> None:
+    def _want(self, owner: str, key: Key, wanted: Filter | Sequence | None) -> None:
         """A link, or the mesh, wants something under a key of its own; None: no longer."""
         if isinstance(key, str):  # What the mesh wants is kept with its homes.
             self._puts["want", owner, key] = wanted
-        if wanted is None:
-            self._table.drop(owner, key)
-            number = self._numbers.pop((owner, key), None)
-            if number is not None:
-                self._remote.discard(number)
-                del self._wanting[number]
-            return
-        self._table.put(owner, key, wanted)
-        number = self._numbers.setdefault((owner, key), str(self._count()))
-        self._wanting[number] = (owner, key)
-        self._remote.add(number, wanted)
+        self.subscriptions.want(owner, key, wanted)
+
+    def _offer(self, owner: str, key: Key, says: Advertisement | None) -> None:
+        """A link, the mesh or a local party offers something; None: no longer."""
+        if isinstance(key, str):
+            self._puts["offer", owner, key] = says
+        changed = self.offers.put(owner, key, says)
+        if changed and self.settings.advertised:
+            self.subscriptions.table.reconsider(
+                owner, lambda one: any(advertisement_intersects(says, one) for says in changed)
+            )
+            self.subscriptions.plan()
+
+    def _provider(self, asker: str, step: tuple[Filter, ...]) -> str | None:
+        """The link that alone may send what satisfies one of these, and can be told of it."""
+        if not self.settings.advertised:
+            return None
+        found = {link for link, role in self._links.items() if role is Role.MASTER}
+        found.update(owner for one in step for owner in self.offers.providers(one))
+        if asker != LOCAL:
+            found.discard(asker)
+        if len(found) != 1:
+            return None
+        (only,) = found
+        return only if self._links.get(only) in (Role.PEER, Role.MASTER) else None
 
     def delivered(self, link: str, position: int) -> list[Effect]:
         """A neighbour has all that was sent to it up to a position."""
@@ -269,24 +337,17 @@ class Broker:
         """What follows from one message of a neighbour, or one request of a party."""
         if isinstance(message, Interest):
             said = self._interest(message, sender)
-        elif isinstance(message, Neighbours):
-            if not self._mesh.hear_links(message):
+        elif isinstance(message, Offer):
+            said = self._offered(message, sender)
+        elif isinstance(message, Neighbours | Home):
+            news = self._homes.hear(message, sender)
+            if news is None:
                 return []
-            self._puts["mesh", "links", message.origin] = message
-            self._reach()
-            said = [*self._flood(message, sender), *self._tell()]
-        elif isinstance(message, Home):
-            if not self._mesh.hear_home(message):
-                return []
-            self._puts["mesh", "home", message.origin] = self._mesh.home(message.origin)
-            self._reach(message)
-            said = [*self._flood(message, sender), *self._tell()]
+            said = [*news, *self._tell()]
         elif isinstance(message, Ask):
-            said = self._waves.ask(message, sender, self._listeners(), now)
+            said = self._asked(message, sender, now)
         elif isinstance(message, Answer):
             said = self._waves.answer(message, sender)
-        elif isinstance(message, Offer):
-            raise NotSupported(type(message).__name__, "brokers do not exchange it yet")
         else:
             said = self._request(message, sender, now)
         return self._out(said)
@@ -294,54 +355,86 @@ class Broker:
     def _interest(self, said: Interest, link: str) -> list[Effect]:
         if self._links.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
-        removed = self._table.keys(link) if said.reset else said.removed
-        for key in [key for key in removed if key not in said.added]:
+        wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
+        removed = self.subscriptions.keys(link) if said.reset else said.removed
+        for key in [key for key in removed if key not in wanted]:
             self._want(link, key, None)
-        for key, one in said.added.items():
+        for key, one in wanted.items():
             self._want(link, key, one)
         return self._tell()
 
-    def _flood(self, message: Neighbours | Home, sender: str) -> list[Effect]:
-        return [Send(link, message) for link in self._mesh.links() if link != sender]
+    def _offered(self, said: Offer, link: str) -> list[Effect]:
+        if not self.settings.advertised:
+            raise NotSupported("Offer", "this overlay does not go by advertisements")
+        if self._links.get(link) not in (Role.PEER, Role.CLIENT):
+            return []
+        removed = self.offers.keys(link) if said.reset else said.removed
+        for key in [key for key in removed if key not in said.added]:
+            self._offer(link, key, None)
+        for key, one in said.added.items():
+            self._offer(link, key, one)
+        return self._tell()
 
-    def _reach(self, said: Home | None = None) -> None:
-        """Let the table hold what those members want that can be reached now."""
-        for home in self._mesh.homes() if said is None else [said.origin]:
-            if home == self.name:
-                continue
-            held = self._reached.setdefault(home, {})
-            wanted = self._mesh.wants(home) if self._mesh.next_hop(home) is not None else {}
-            # A change says what is different; only after other news must all be compared.
-            changed = [*held, *wanted]
-            if said is not None and said.base != 0 and held:
-                changed = [*said.removed, *said.added]
-            for key in dict.fromkeys(changed):  # in an order that is the same in every run
-                if held.get(key) != wanted.get(key):
-                    self._want(MESH, (home, key), wanted.get(key))
-            self._reached[home] = dict(wanted)
+    def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
+        if asked.says is not None and self._interested(asked.says, sender):
+            return [Send(sender, Answer(asked.token, interested=True))]
+        return self._waves.ask(asked, sender, self._listeners(), now)
+
+    def _interested(self, says: Advertisement, asker: str) -> bool:
+        """Does anybody here, or behind a link that says what it wants, want some of it?"""
+        return any(
+            owner != asker
+            and self._links.get(owner) is not Role.MASTER
+            and advertisement_intersects(says, wanted)
+            for owner, wanted in self.subscriptions.wanted()
+        )
 
     # What neighbours are told
 
     def _tell(self, reset: str | None = None) -> list[Effect]:
-        """Settle the table: one message for each neighbour that must know."""
+        """Settle the tables: one message for each neighbour that must know, or two."""
+        offers = self.offers.table.settle()
+        news = self.subscriptions.settle()
         effects: list[Effect] = []
-        for out, change in self._table.settle().items():
+        for out in dict.fromkeys([*offers, *news]):
             if out == MESH:
-                effects += self._say_home(change)
-            elif out != reset:
-                effects.append(Send(out, Interest(change.added, tuple(change.removed))))
+                effects += self._say_home(offers.get(out), news.get(out))
+                continue
+            if out == reset:
+                continue
+            if out in offers:
+                change = offers[out]
+                effects.append(Send(out, Offer(change.added, tuple(change.removed))))
+            if out in news:
+                told = news[out]
+                removed = (*told.filters.removed, *told.removed)
+                sequences = self._delegated(told.added)
+                effects.append(
+                    Send(out, Interest(told.filters.added, removed, sequences=sequences))
+                )
         if reset is not None and self._links[reset] in (Role.PEER, Role.MASTER):
-            effects.append(Send(reset, Interest(self._table.told(reset), reset=True)))
+            if self.settings.advertised:
+                effects.append(Send(reset, Offer(self.offers.table.told(reset), reset=True)))
+            filters, steps = self.subscriptions.told(reset)
+            effects.append(
+                Send(reset, Interest(filters, reset=True, sequences=self._delegated(steps)))
+            )
         return effects
 
-    def _say_home(self, change: Change) -> list[Effect]:
-        version, base = self._count(), self._home_version
-        # Keys are of this life: the first time all is said.
-        added = change.added if base else self._table.told(MESH)
-        said = Home(self.name, version, base, added, tuple(change.removed) if base else ())
-        self._home_version = version
-        self._mesh.hear_home(said)
-        return self._flood(said, self.name)
+    def _delegated(self, told: Mapping[str, Steps]) -> dict[str, Sequence]:
+        return {key: Sequence(steps, self._latest) for key, steps in told.items()}
+
+    def _say_home(self, offers: Change[Advertisement] | None, news: News | None) -> list[Effect]:
+        if not self._homes.said:
+            # Keys are of this life: the first time all is said.
+            filters, _ = self.subscriptions.told(MESH)
+            offered = self.offers.table.told(MESH) if self.settings.advertised else {}
+            return self._homes.say(filters, (), offered, ())
+        wants = Change[Filter]() if news is None else news.filters
+        offers = offers or Change()
+        return self._homes.say(
+            wants.added, tuple(wants.removed), offers.added, tuple(offers.removed)
+        )
 
     def _listeners(self) -> list[str]:
         """The links on which interest is told: who must say that it has taken effect."""
@@ -360,70 +453,141 @@ class Broker:
 
     def _request(self, asked: Request, party: str, now: int) -> list[Effect]:
         said: list[Effect] = []
-        if isinstance(asked, Advertise | Unadvertise):
-            return [Reply(party, asked.request, refused="brokers take no advertisements yet")]
-        if isinstance(asked, Publish):
-            try:
-                encode_parcel(Parcel(self.name, 0, asked.event.entering(now), party))
-            except InvalidValue as problem:
-                return [Reply(party, asked.request, refused=str(problem))]
-            # A party that has not heard what became of it may ask again.
-            if asked.number == 0 or asked.number > self._published.get(party, 0):
-                if asked.number:
-                    self._published[party] = asked.number
-                    self._puts["published", party] = asked.number
-                said += self._publish(asked.event, party, now)
-        elif isinstance(asked, Subscribe):
-            owner = self._edge.owner(asked.id)
-            if owner is not None and owner != party:
-                return [Reply(party, asked.request, refused=f"{asked.id} is another party's")]
-            try:
-                encode_control(Interest(dict(enumerate_keys(routed(asked.standing)))))
-            except InvalidValue as problem:
-                return [Reply(party, asked.request, refused=str(problem))]
-            if owner is None or self._edge.standing(asked.id) != asked.standing:
-                if owner is not None:
-                    self._cancel(asked.id)
-                self._edge.subscribe(party, asked.id, asked.standing)
-                self._let(asked.id, asked.standing)
-                said += self._tell()
-        elif isinstance(asked, Cancel | Unsubscribe):
-            if isinstance(asked, Unsubscribe):
-                ended = self._edge.covered(party, asked.statement)
-            else:
-                ended = [asked.id] if self._edge.owner(asked.id) == party else []
-            for id in ended:
-                self._cancel(id)
-            said += self._tell()
-        elif isinstance(asked, Confirm):
-            token = f"{self.name} {self._count()}"
-            return self._waves.begin(
-                token, party, asked.request, self._listeners(), now, asked.within
-            )
-        elif isinstance(asked, Told):
-            self._edge.had(party, asked.number)
+        try:
+            if isinstance(asked, Publish):
+                said += self._publish(asked, party, now)
+            elif isinstance(asked, Subscribe):
+                said += self._subscribe(asked, party)
+            elif isinstance(asked, Cancel | Unsubscribe):
+                said += self._unsubscribe(asked, party)
+            elif isinstance(asked, Advertise):
+                said += self._advertise(asked, party)
+            elif isinstance(asked, Unadvertise):
+                said += self._unadvertise(asked, party)
+        except (InvalidValue, NotAdvertised) as problem:
+            return [Reply(party, asked.request, refused=str(problem))]
+        if isinstance(asked, Confirm | Interested):
+            return self._wave(asked, party, now)
+        if isinstance(asked, Told):
+            self.edge.had(party, asked.number)
             return []
-        elif isinstance(asked, Suspend):
-            self._edge.suspend(party)
+        if isinstance(asked, Suspend):
+            self.edge.suspend(party)
         elif isinstance(asked, Resume):
-            said += self._edge.resume(party)
+            said += self.edge.resume(party)
+        elif isinstance(asked, Redirect):
+            said += self.edge.redirect(party, asked.handler)
+        elif isinstance(asked, Observed):
+            if asked.value is None:
+                self.edge.env.pop(asked.name, None)
+            else:
+                self.edge.env[asked.name] = asked.value
         return [*said, Reply(party, asked.request)]
 
-    def _let(self, id: str, standing: Standing) -> None:
-        """Let a local subscription count for what neighbours are told."""
-        for number, one in enumerate(routed(standing)):
-            self._table.put(LOCAL, (id, number), one)
+    def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
+        says = asked.says if isinstance(asked, Interested) else None
+        if says is not None and self._interested(says, ""):
+            return [Reply(party, asked.request, interested=True)]
+        ask = Ask(f"{self.name} {self._count()}", asked.within, says)
+        return self._waves.begin(ask, party, asked.request, self._listeners(), now)
 
-    def _cancel(self, id: str) -> None:
-        for number, _ in enumerate(routed(self._edge.standing(id))):
-            self._table.drop(LOCAL, (id, number))
-        self._edge.cancel(id)
+    def _subscribe(self, asked: Subscribe, party: str) -> list[Effect]:
+        owner = self.edge.owner(asked.id)
+        if owner is not None and owner != party:
+            raise InvalidValue(
+                "id", "one of your own, or a new one", f"{asked.id} of another party"
+            )
+        if not self.settings.alone:
+            # Refused here, where somebody can be told, if it cannot travel.
+            filters = (one for step in routed(asked.standing) for one in step)
+            encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
+        before = None if owner is None else self.edge.standing(asked.id)
+        if before == asked.standing:
+            return []
+        if before is None or before.statement != asked.standing.statement:
+            if before is not None:
+                self.edge.cancel(asked.id)
+            self.edge.subscribe(party, asked.id, asked.standing)
+        else:
+            self.edge.move(asked.id, asked.standing)
+        self._let(asked.id, asked.standing, before)
+        return self._tell()
+
+    def _unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
+        if isinstance(asked, Unsubscribe):
+            ended = self.edge.covered(party, asked.statement, asked.params)
+        else:
+            ended = [asked.id] if self.edge.owner(asked.id) == party else []
+        for id in ended:
+            for key in self._parts(id, self.edge.standing(id)):
+                self.subscriptions.drop(LOCAL, key)
+            self.edge.cancel(id)
+        return self._tell()
+
+    def _let(self, id: str, standing: Standing, before: Standing | None = None) -> None:
+        """Let a local subscription count for what neighbours are told."""
+        if self.settings.alone:
+            return
+        parts = self._parts(id, standing)
+        for key in self._parts(id, before) if before is not None else ():
+            if key not in parts:
+                self.subscriptions.drop(LOCAL, key)
+        for key, one in parts.items():
+            self.subscriptions.let(LOCAL, key, one)
+
+    def _parts(self, id: str, standing: Standing) -> dict[Key, Filter | Steps]:
+        """What the network must bring for a subscription, by keys."""
+        steps = routed(standing)
+        if isinstance(standing.statement, Pattern) and exactly_routed(standing):
+            return {(id, -1): steps}
+        filters = dict.fromkeys(one for step in steps for one in step)
+        return {(id, at): one for at, one in enumerate(filters)}
+
+    def _advertise(self, asked: Advertise, party: str) -> list[Effect]:
+        if not self.settings.alone:
+            encode_control(Offer({"": asked.says}))
+        self._puts["advertised", party, asked.id] = asked.says
+        self._offer(LOCAL, (party, asked.id), asked.says)
+        return self._tell()
+
+    def _unadvertise(self, asked: Unadvertise, party: str) -> list[Effect]:
+        for id, says in self.advertised(party).items():
+            if advertisement_covers(asked.says, says):
+                self._puts["advertised", party, id] = None
+                self._offer(LOCAL, (party, id), None)
+        return self._tell()
+
+    def advertised(self, party: str) -> dict[str, Advertisement]:
+        """What a local party has advertised, by its ids."""
+        return {
+            key[1]: says
+            for key, says in self.offers.held(LOCAL).items()
+            if isinstance(key, tuple) and key[0] == party
+        }
 
     # Events
 
-    def _publish(self, event: Event, party: str, now: int) -> list[Effect]:
-        parcel = Parcel(self.name, self._count(), event.entering(now), party)
-        return self._parcels((parcel,), None)
+    def _publish(self, asked: Publish, party: str, now: int) -> list[Effect]:
+        self._check_advertised(asked.event, party)
+        event = asked.event.entering(now)
+        if not self.settings.alone:
+            encode_parcel(Parcel(self.name, 0, event, party))
+        # A party that has not heard what became of it may ask again.
+        number = (asked.life, asked.number)
+        if asked.number:
+            if number <= self._published.get(party, (0, 0)):
+                return []
+            self._published[party] = number
+            self._puts["published", party] = number
+        return self._parcels((Parcel(self.name, self._count(), event, party),), None)
+
+    def _check_advertised(self, event: Event, party: str) -> None:
+        if not self.settings.advertised:
+            return
+        problems = [one.uncovered(event) for one in self.advertised(party).values()]
+        if None not in problems:
+            why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
+            raise NotAdvertised(party, event.type, why)
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
@@ -457,20 +621,21 @@ class Broker:
                 return []  # It came by another way, or again.
             self._seen[parcel.origin] = parcel.number
             self._puts["seen", parcel.origin] = parcel.number
-            told = self._edge.take(parcel)
+            time = parcel.event.time
+            if time is not None and time > self._latest:
+                self._latest = self._puts["latest",] = time
+            told = self.edge.take(parcel)
             links: dict[str, None] = {}
-            for number in self._remote.match(parcel.event):
-                owner, key = self._wanting[number]
+            for owner, key in self.subscriptions.concerned(parcel.event, sender):
                 if owner != MESH:
-                    if owner != sender:
-                        links[owner] = None
+                    links[owner] = None
                 elif not in_mesh:
                     assert isinstance(key, tuple)
                     homes.append(key[0])
             self._send(parcel, links, (), sent)
         by_hop: dict[str, dict[str, None]] = {}
         for home in homes:
-            hop = self._mesh.next_hop(home)
+            hop = self._homes.next_hop(home)
             if hop is not None:
                 by_hop.setdefault(hop, {})[home] = None
         for hop, meant in by_hop.items():
@@ -492,17 +657,10 @@ class Broker:
 
     def _check(self) -> None:
         """Assert that everything agrees with what follows from the interfaces' interest."""
-        self._table._check()
-        self._mesh._check()
-        wanted = {(link, key) for link in (*self._links, MESH) for key in self._table.keys(link)}
-        assert wanted == self._numbers.keys() == set(self._wanting.values())
-        assert len(self._remote) == len(wanted)
-        assert all(number in self._remote for number in self._wanting)
+        self.edge._check()
+        self.subscriptions._check()
+        self.offers._check()
+        self._homes._check()
         meshed = {link for link, role in self._links.items() if role is Role.MESH}
-        assert meshed == set(self._mesh.links())
+        assert meshed == set(self._homes.links())
         assert self._outbox.keys() <= self._links.keys()
-
-
-def enumerate_keys(filters: Iterable[Filter]) -> Iterable[tuple[str, Filter]]:
-    """Filters by keys, as a neighbour would be told of them."""
-    return ((str(number), one) for number, one in enumerate(filters))

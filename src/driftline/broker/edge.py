@@ -16,53 +16,79 @@ from dataclasses import dataclass, field, replace
 from driftline.broker.effects import Deliver, Key
 from driftline.matching.choice import make_matcher
 from driftline.matching.lazy import Lazy, fixed_of
+from driftline.matching.matcher import Matcher
 from driftline.model.covering import Statement, covers
 from driftline.model.event import Event
-from driftline.model.filter import Filter
-from driftline.model.message import Parcel
+from driftline.model.message import Parcel, Steps
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 
-_NO_ENVIRONMENT: Mapping[str, Value] = {}
-
 
 @dataclass(slots=True)
 class Party:
-    """One identity, and what it has not said it has had."""
+    """One identity, what it is told through, and what it has not said it has had."""
 
     suspended: bool = False
+    handler: str = ""
     waiting: deque[Deliver] = field(default_factory=deque)
 
 
+@dataclass(slots=True)
+class _Found:
+    """What an event means to one party."""
+
+    ids: list[str] = field(default_factory=list)
+    sequences: dict[str, tuple[Event, ...]] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+
+
 class Edge:
-    """The subscriptions of local parties. Ids are unique in a broker."""
+    """The subscriptions of local parties. Ids are unique in a broker.
+
+    So many deliveries are kept (`keep`) for a party that is suspended or has not said it had them.
+    If it is `certain` that whoever is told has it, nobody need say so.
+    """
 
     __slots__ = (
+        "_certain",
         "_count",
-        "_limit",
+        "_keep",
         "_owner",
+        "_patience",
         "_plain",
         "_put",
         "_sequences",
         "_standing",
+        "_step_of",
+        "_steps",
+        "env",
         "parties",
     )
 
     def __init__(
         self,
-        matcher: str,
-        limit: int,
+        matcher: str | Matcher,
+        keep: int,
+        patience: int,
         put: Callable[[Key, object], None],
         count: Callable[[], int],
+        *,
+        certain: bool = False,
     ) -> None:
         self.parties: dict[str, Party] = {}
+        self.env: dict[str, Value] = {}
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._plain = Lazy(make_matcher(matcher))
         self._sequences: dict[str, SequenceMatcher] = {}
-        self._limit = max(1, limit)
+        # The steps of all patterns, by ids of their own.
+        self._steps = Lazy(make_matcher(matcher if isinstance(matcher, str) else "auto"))
+        self._step_of: dict[str, tuple[str, int]] = {}
+        self._keep = max(1, keep)
+        self._certain = certain
+        self._patience = patience
         self._put = put
         self._count = count
 
@@ -73,17 +99,35 @@ class Edge:
         self._owner[id] = party
         self._standing[id] = standing
         if isinstance(standing.statement, Pattern):
-            self._sequences[id] = SequenceMatcher(standing.statement)
+            self._sequences[id] = SequenceMatcher(standing.statement, self._patience)
+            for at, (step_id, step) in enumerate(_steps(id, standing)):
+                self._step_of[step_id] = id, at
+                self._steps.add(step_id, step)
         else:
             self._plain.add(id, standing)
+
+    def move(self, id: str, standing: Standing) -> None:
+        """The same subscription under other parameters."""
+        self._put(("sub", id), (self._owner[id], standing))
+        self._standing[id] = standing
+        if id in self._sequences:
+            for step_id, step in _steps(id, standing):
+                self._steps.move(step_id, step)
+        else:
+            self._plain.move(id, standing)
 
     def cancel(self, id: str) -> None:
         """Forget a subscription."""
         self._put(("sub", id), None)
         self._put(("partial", id), None)
-        del self._owner[id], self._standing[id]
+        standing = self._standing.pop(id)
+        del self._owner[id]
         if self._sequences.pop(id, None) is None:
             self._plain.discard(id)
+            return
+        for step_id, _ in _steps(id, standing):
+            self._steps.discard(step_id)
+            del self._step_of[step_id]
 
     def owner(self, id: str) -> str | None:
         """The party whose subscription it is."""
@@ -93,57 +137,85 @@ class Edge:
         """A subscription as it stands."""
         return self._standing[id]
 
-    def covered(self, party: str, general: Statement) -> list[str]:
+    def sequence(self, id: str) -> SequenceMatcher | None:
+        """How far a pattern has come; None if it is none of ours."""
+        return self._sequences.get(id)
+
+    def covered(
+        self, party: str, general: Statement, params: Mapping[str, object] | None
+    ) -> list[str]:
         """The subscriptions of a party that one covers."""
         return [
             id
             for id, owner in self._owner.items()
             if owner == party
-            and covers(general, self._standing[id].statement, None, self._standing[id].params)
+            and covers(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
     def take(self, parcel: Parcel) -> list[Deliver]:
         """What to tell whom of an event; nothing for those who are suspended."""
         event = parcel.event
-        found: dict[str, list[str]] = {}
-        for id in self._plain.match(event, _NO_ENVIRONMENT):
-            found.setdefault(self._owner[id], []).append(id)
-        complete: dict[str, dict[str, tuple[Event, ...]]] = {}
-        for id, sequence in self._sequences.items():
-            before = len(sequence.found), sequence.found[:1]
-            whole = sequence.take(self._standing[id].scope(event, _NO_ENVIRONMENT))
-            if (len(sequence.found), sequence.found[:1]) != before:
-                self._put(("partial", id), tuple(sequence.found))
-            if whole is not None:
-                found.setdefault(self._owner[id], []).append(id)
-                complete.setdefault(self._owner[id], {})[id] = whole
+        found: dict[str, _Found] = {}
+        for id in self._plain.match(event, self.env):
+            found.setdefault(self._owner[id], _Found()).ids.append(id)
+        if self._sequences:
+            self._continue(event, found)
         told = []
-        for name, ids in found.items():
+        for name, what in found.items():
             deliver = Deliver(
                 name,
                 self._count(),
-                tuple(ids),
+                tuple(what.ids),
                 event,
-                complete.get(name, {}),
+                what.sequences,
                 parcel.origin,
                 parcel.number,
+                gaps=tuple(what.gaps),
             )
             if self._wait(deliver):
-                told.append(deliver)
+                told.append(self._through(deliver))
         return told
+
+    def _continue(self, event: Event, found: dict[str, _Found]) -> None:
+        """Take the patterns further that an event is of use to."""
+        fits: dict[str, list[int]] = {}
+        for step_id in self._steps.match(event, self.env):
+            id, at = self._step_of[step_id]
+            fits.setdefault(id, []).append(at)
+        for id, steps in fits.items():
+            sequence = self._sequences[id]
+            before = len(sequence.found), sequence.found[:1]
+            whole = sequence.advance(event, steps)
+            if (len(sequence.found), sequence.found[:1]) != before:
+                self._put(("partial", id), tuple(sequence.found))
+            if whole is None and not sequence.forgot:
+                continue
+            what = found.setdefault(self._owner[id], _Found())
+            if whole is not None:
+                what.ids.append(id)
+                what.sequences[id] = whole
+            if sequence.forgot:
+                what.gaps.append(id)
 
     def _wait(self, deliver: Deliver) -> bool:
         """Keep it until the party has had it; is it to be told now?"""
         name = deliver.party
         party = self.parties[name]
+        if self._certain and not party.suspended:
+            return True
         party.waiting.append(deliver)
         self._put(("deliver", name, str(deliver.number)), deliver)
-        if len(party.waiting) > self._limit:
+        if len(party.waiting) > self._keep:
             self._forget(name, party)
             if party.suspended:
                 first = party.waiting[0] = replace(party.waiting[0], gap=True)
                 self._put(("deliver", name, str(first.number)), first)
         return not party.suspended
+
+    def _through(self, deliver: Deliver) -> Deliver:
+        """The delivery, by the handler that its party has now."""
+        handler = self.parties[deliver.party].handler
+        return replace(deliver, handler=handler) if handler else deliver
 
     def _forget(self, name: str, party: Party) -> None:
         self._put(("deliver", name, str(party.waiting.popleft().number)), None)
@@ -165,7 +237,17 @@ class Edge:
         party = self.parties.setdefault(name, Party())
         party.suspended = False
         self._put(("suspended", name), None)
-        return list(party.waiting)
+        told = [self._through(deliver) for deliver in party.waiting]
+        if self._certain:
+            party.waiting.clear()
+        return told
+
+    def redirect(self, name: str, handler: str) -> list[Deliver]:
+        """Tell a party through another handler; what it may not have had, too."""
+        party = self.parties.setdefault(name, Party())
+        party.handler = handler
+        self._put(("handler", name), handler or None)
+        return [] if party.suspended else [self._through(one) for one in party.waiting]
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -175,6 +257,9 @@ class Edge:
                 self.subscribe(value[0], key[1], value[1])
             elif key[0] == "suspended":
                 self.parties.setdefault(key[1], Party()).suspended = True
+            elif key[0] == "handler":
+                assert isinstance(value, str)
+                self.parties.setdefault(key[1], Party()).handler = value
         for key, value in stored.items():
             if key[0] == "partial":
                 assert isinstance(value, tuple)
@@ -186,7 +271,7 @@ class Edge:
     def again(self) -> list[Deliver]:
         """What to tell all parties after a crash: they pass over what they have had."""
         return [
-            deliver
+            self._through(deliver)
             for party in self.parties.values()
             if not party.suspended
             for deliver in party.waiting
@@ -195,18 +280,51 @@ class Edge:
     def __iter__(self) -> Iterator[tuple[str, str, Standing]]:
         return ((id, self._owner[id], standing) for id, standing in self._standing.items())
 
+    def _check(self) -> None:
+        patterns = {id for id, one in self._standing.items() if isinstance(one.statement, Pattern)}
+        assert self._owner.keys() == self._standing.keys()
+        assert self._sequences.keys() == patterns
+        assert len(self._plain) == len(self._standing) - len(patterns)
+        assert len(self._steps) == len(self._step_of)
+        assert set(self._step_of) == {
+            step_id for id in patterns for step_id, _ in _steps(id, self._standing[id])
+        }
+        for sequence in self._sequences.values():
+            sequence._check()
+        self._plain._check()
+        self._steps._check()
 
-def routed(standing: Standing) -> tuple[Filter, ...]:
+
+def _steps(id: str, standing: Standing) -> Iterator[tuple[str, Standing]]:
+    """The steps of a pattern as subscriptions of their own, with ids."""
+    assert isinstance(standing.statement, Pattern)
+    for at, step in enumerate(standing.statement.steps):
+        used = step.variables().parameters
+        params = {name: value for name, value in standing.params.items() if name in used}
+        yield f"{id}\n{at}", replace(standing, statement=step, params=params)
+
+
+def routed(standing: Standing) -> Steps:
     """What the network must bring for a subscription: filters that say no less than it does.
 
-    Parameters are bound; what moves with time or the environment is left to the edge, because
-    clocks and variables differ from broker to broker.
+    One step for a subscription, and one for each of a pattern. Parameters are bound; what moves
+    with time or the environment is left to the edge, because clocks and variables differ from
+    broker to broker.
     """
+    return tuple(
+        tuple(dict.fromkeys(one.bound(standing.params) for one in fixed_of(step).filters))
+        for step in _parts(standing)
+    )
+
+
+def exactly_routed(standing: Standing) -> bool:
+    """Do these filters say no more than the subscription either?"""
+    return not any(fixed_of(step).evolves for step in _parts(standing))
+
+
+def _parts(standing: Standing) -> tuple[Subscription, ...]:
     statement = standing.statement
-    steps = statement.steps if isinstance(statement, Pattern) else (statement,)
-    found: dict[Filter, None] = {}
-    for step in steps:
-        assert isinstance(step, Subscription)
-        for one in fixed_of(step).filters:
-            found[one.bound(standing.params)] = None
-    return tuple(found)
+    if isinstance(statement, Pattern):
+        return statement.steps
+    assert isinstance(statement, Subscription)
+    return (statement,)

@@ -49,7 +49,9 @@ class Deliver:
 
     Numbers count what a party was told: one that it has had before is to be passed over. In
     `sequences` are the events of each pattern that this event completed. `gap` says that something
-    before it, which the party was never told, has been forgotten.
+    before it, which the party was never told, has been forgotten; `gaps` are patterns of which a
+    partial match was, because nothing continued it for too long. `handler` is what the party has
+    said it wants to be told through; what that means is the driver's.
     """
 
     party: str
@@ -60,6 +62,8 @@ class Deliver:
     origin: str = ""
     position: int = 0
     gap: bool = False
+    gaps: tuple[str, ...] = ()
+    handler: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Reply:
     request: str
     refused: str | None = None
     silent: tuple[str, ...] = ()
+    interested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

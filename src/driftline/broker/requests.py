@@ -6,18 +6,23 @@ has a name of the party's choice, by which the reply refers to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.standing import Standing
+from driftline.model.value import Value
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Tell me of what satisfies this; the subscription goes by `id`."""
+    """Tell me of what satisfies this; the subscription goes by `id`, and replaces what did.
+
+    If only its parameters are others, it goes on where it is: half a pattern is not forgotten.
+    """
 
     request: str
     id: str
@@ -38,6 +43,7 @@ class Unsubscribe:
 
     request: str
     statement: Statement
+    params: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,13 @@ class Publish:
     """Tell everyone who is interested.
 
     A party that counts what it publishes, from 1, may ask again when it got no reply: what the
-    broker has had it passes over.
+    broker has had it passes over. One that begins to count anew gives a higher `life`.
     """
 
     request: str
     event: Event
     number: int = 0
+    life: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,14 @@ class Resume:
     """Tell me what was kept, and go on."""
 
     request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Tell me through this handler from now on; what I have not said I had, too [SIENA §3]."""
+
+    request: str
+    handler: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +115,24 @@ class Confirm:
     within: int = 10_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Interested:
+    """Does anybody, anywhere, want some of what is advertised here? May say yes too often."""
+
+    request: str
+    says: Advertisement
+    within: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The environment: a variable has this value now, None: nobody knows."""
+
+    name: str
+    value: Value | None
+    request: str = ""
+
+
 Request: TypeAlias = (
     Subscribe
     | Cancel
@@ -109,6 +142,9 @@ Request: TypeAlias = (
     | Publish
     | Suspend
     | Resume
+    | Redirect
     | Told
     | Confirm
+    | Interested
+    | Observed
 )

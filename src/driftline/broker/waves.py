@@ -4,6 +4,9 @@ Who is asked asks all further on and answers when they have. What was said befor
 effect wherever the question has been, because a link keeps the order. Where links form cycles a
 broker is asked more than once: the second question is itself an answer, since whoever puts it has
 been asked already. Who does not answer in time is named.
+
+Another question goes the same way: is anybody interested in this? The first who is answers yes, and
+then nobody else need be waited for.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class _Wave:
     waiting: dict[str, None]
     until: int
     silent: dict[str, None] = field(default_factory=dict)
+    interested: bool = False
 
 
 class Waves:
@@ -41,11 +45,11 @@ class Waves:
         self._over: dict[str, None] = {}
 
     def begin(
-        self, token: str, party: str, request: str, links: Iterable[str], now: int, within: int
+        self, asked: Ask, party: str, request: str, links: Iterable[str], now: int
     ) -> list[Effect]:
         """A party wants to know."""
-        wave = _Wave(party, request, dict.fromkeys(links), now + within)
-        return self._pass_on(Ask(token, within), wave)
+        wave = _Wave(party, request, dict.fromkeys(links), now + asked.within)
+        return self._pass_on(asked, wave)
 
     def ask(self, asked: Ask, sender: str, links: Iterable[str], now: int) -> list[Effect]:
         """A neighbour wants to know; `links` are those that must be asked."""
@@ -56,7 +60,8 @@ class Waves:
         further = dict.fromkeys(link for link in links if link != sender)
         # Sooner than whoever asks, so that the answer comes in time.
         within = asked.within * 9 // 10
-        return self._pass_on(Ask(asked.token, within), _Wave(sender, None, further, now + within))
+        wave = _Wave(sender, None, further, now + within)
+        return self._pass_on(Ask(asked.token, within, asked.says), wave)
 
     def _pass_on(self, asked: Ask, wave: _Wave) -> list[Effect]:
         self._waves[asked.token] = wave
@@ -69,6 +74,9 @@ class Waves:
             return []
         wave.waiting.pop(sender, None)
         wave.silent.update(dict.fromkeys(said.silent))
+        if said.interested:
+            wave.interested = True
+            wave.waiting.clear()
         return self._ended(said.token)
 
     def wake(self, now: int) -> list[Effect]:
@@ -93,7 +101,8 @@ class Waves:
         self._over[token] = None
         if len(self._over) > _REMEMBERED:
             del self._over[next(iter(self._over))]
-        silent = tuple(sorted(wave.silent))
+        silent = () if wave.interested else tuple(sorted(wave.silent))
         if wave.request is not None:
-            return [Reply(wave.parent, wave.request, silent=silent)]
-        return [Send(wave.parent, Answer(token, silent))]
+            reply = Reply(wave.parent, wave.request, silent=silent, interested=wave.interested)
+            return [reply]
+        return [Send(wave.parent, Answer(token, silent, wave.interested))]

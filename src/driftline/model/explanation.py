@@ -89,7 +89,8 @@ def explain_pattern(sequence: SequenceMatcher, scope: Scope) -> Explanation:
     event = scope.event
     assert event is not None
     steps = [explain(step, scope) for step in sequence.pattern.steps]
-    expired = sequence.expires(event) and any(step.outcome is True for step in steps)
+    fits = [at for at, step in enumerate(steps) if step.outcome is True]
+    expired = sequence.expires(event, fits)
     awaited = 0 if expired else len(sequence.found)
     waiting = steps[awaited]
     parts = [step if at == awaited else _undecided(step) for at, step in enumerate(steps)]

@@ -15,6 +15,21 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 
+Steps: TypeAlias = tuple[tuple[Filter, ...], ...]
+"""The steps of a sequence, each as filters of which one must be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A part of a pattern that the receiver shall look after [SIENA §5.3.3].
+
+    `latest` is when the newest event was generated that the sender has seen: what it has matched so
+    far is no newer.
+    """
+
+    steps: Steps
+    latest: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Interest:
@@ -23,6 +38,7 @@ class Interest:
     added: Mapping[str, Filter] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     reset: bool = False
+    sequences: Mapping[str, Sequence] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What a member of a mesh wants for everyone behind it, told to the whole mesh.
+    """What a member of a mesh wants, and may send, for everyone behind it; told to the whole mesh.
 
     A change takes those who know version `base` to `version`; with `base` 0 it is all there is.
     """
@@ -55,25 +71,30 @@ class Home:
     base: int
     added: Mapping[str, Filter] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    offered: Mapping[str, Advertisement] = field(default_factory=dict)
+    withdrawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """Is all that was said before this in effect everywhere? Answered when all further on have.
 
-    `within` so many microseconds; whoever has not answered by then is named in the answer.
+    `within` so many microseconds; whoever has not answered by then is named in the answer. With
+    `says` the question is another one: does anybody want some of what is advertised there?
     """
 
     token: str
     within: int = 0
+    says: Advertisement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """It is; or it is not, because these did not answer."""
+    """It is; or it is not, because these did not answer. And somebody is interested."""
 
     token: str
     silent: tuple[str, ...] = ()
+    interested: bool = False
 
 
 Control: TypeAlias = Interest | Offer | Neighbours | Home | Ask | Answer

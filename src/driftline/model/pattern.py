@@ -6,13 +6,13 @@ last is found it starts anew. "Later" means both: matched later and generated la
 not fit the step at hand are ignored, as is everything that the matcher saw before it.
 
 `WITHIN w` bounds the time from the first event to the last. We differ: the paper has no such
-bound. An event that fits some step of the pattern and was generated more than w seconds after the
-first ends the partial match; that very event may begin the next one.
+bound. An event that fits the step at hand, or the first, and was generated more than w seconds
+after the first ends the partial match; that very event may begin the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -59,24 +59,33 @@ class Pattern:
 
 
 class SequenceMatcher:
-    """The state of one pattern: what has been matched so far. The reference for all others."""
+    """The state of one pattern: what has been matched so far. The reference for all others.
 
-    __slots__ = ("found", "pattern")
+    A pattern without WITHIN waits for ever, or for `patience` (microseconds): `forgot` says whether
+    the last event ended a partial match that only our patience had limited.
+    """
 
-    def __init__(self, pattern: Pattern) -> None:
+    __slots__ = ("_patience", "forgot", "found", "pattern")
+
+    def __init__(self, pattern: Pattern, patience: int | None = None) -> None:
         self.pattern = pattern
         self.found: list[Event] = []
+        self.forgot = False
+        self._patience = patience
 
     def take(self, scope: Scope) -> tuple[Event, ...] | None:
         """See the next event in match order; the whole sequence if this event completes it."""
-        event = scope.event
-        assert event is not None
-        fits = [step.truth(scope) is True for step in self.pattern.steps]
-        if not any(fits):
-            return None
-        if self.expires(event):
+        assert scope.event is not None
+        steps = enumerate(self.pattern.steps)
+        return self.advance(scope.event, [at for at, step in steps if step.truth(scope) is True])
+
+    def advance(self, event: Event, fits: Collection[int]) -> tuple[Event, ...] | None:
+        """The same for an event of which is known which steps it fits."""
+        self.forgot = False
+        if self.expires(event, fits):
+            self.forgot = self.pattern.within is None
             self.found = []
-        if not fits[len(self.found)] or not self.in_order(event):
+        if len(self.found) not in fits or not self.in_order(event):
             return None
         self.found.append(event)
         if len(self.found) < len(self.pattern.steps):
@@ -84,20 +93,21 @@ class SequenceMatcher:
         complete, self.found = tuple(self.found), []
         return complete
 
-    def expires(self, event: Event) -> bool:
-        """Does this event, if it fits any step, end the partial match by coming too late?"""
-        return bool(self.found) and self._too_late(_generated(event))
+    def expires(self, event: Event, fits: Collection[int]) -> bool:
+        """Does this event, which fits these steps, end the partial match by coming too late?"""
+        return bool(self.found) and (0 in fits or len(self.found) in fits) and self._too_late(event)
 
     def in_order(self, event: Event) -> bool:
         """Was it generated after what has been matched so far?"""
         return not self.found or _generated(self.found[-1]) < _generated(event)
 
-    def _too_late(self, time: int) -> bool:
+    def _too_late(self, event: Event) -> bool:
+        waited = _generated(event) - _generated(self.found[0])
         within = self.pattern.within
         if within is None:
-            return False
+            return self._patience is not None and waited > self._patience
         # In decimals: 0.000249 seconds are 249 microseconds, which a product of floats misses.
-        return time - _generated(self.found[0]) > Decimal(repr(within)) * 1_000_000
+        return waited > Decimal(repr(within)) * 1_000_000
 
     def _check(self) -> None:
         times = [_generated(event) for event in self.found]

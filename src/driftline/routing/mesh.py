@@ -2,7 +2,7 @@
 
 Links are redundant here, so there are many ways between two members and no one tree. Each member
 tells all others which links it has (link states, flooded, the highest version counts), and what it
-wants for everyone behind it (its *home* interest, flooded alike). From the links each member
+wants and offers for everyone behind it (its *home*, flooded alike). From the links each member
 computes the same shortest-path tree towards every other: an event is meant for the homes that want
 it, and goes to each along that home's tree, in one copy as far as the ways are the same.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Neighbours
 
@@ -24,7 +25,7 @@ from driftline.model.message import Home, Neighbours
 class Mesh:
     """What one member knows of the others."""
 
-    __slots__ = ("_homes", "_links", "_me", "_states", "_towards", "_versions")
+    __slots__ = ("_homes", "_links", "_me", "_offers", "_states", "_towards", "_versions")
 
     def __init__(self, me: str) -> None:
         self._me = me
@@ -32,6 +33,7 @@ class Mesh:
         self._states: dict[str, Neighbours] = {}
         self._versions: dict[str, int] = {}
         self._homes: dict[str, dict[str, Filter]] = {}
+        self._offers: dict[str, dict[str, Advertisement]] = {}
         self._towards: dict[str, dict[str, str]] = {}
 
     # Links
@@ -96,16 +98,22 @@ class Mesh:
             return False
         self._versions[said.origin] = said.version
         home = self._homes.setdefault(said.origin, {})
+        offers = self._offers.setdefault(said.origin, {})
         if said.base == 0:
             home.clear()
+            offers.clear()
         for key in said.removed:
             home.pop(key, None)
+        for key in said.withdrawn:
+            offers.pop(key, None)
         home.update(said.added)
+        offers.update(said.offered)
         return True
 
     def home(self, origin: str) -> Home:
-        """All that a member wants, as one message."""
-        return Home(origin, self._versions[origin], 0, dict(self._homes[origin]))
+        """All that a member wants and offers, as one message."""
+        wants, offers = dict(self._homes[origin]), dict(self._offers[origin])
+        return Home(origin, self._versions[origin], 0, wants, offered=offers)
 
     def restore(self, said: Neighbours | Home) -> None:
         """Know what was known before a crash, our own links too: they are still there.
@@ -127,12 +135,16 @@ class Mesh:
         """What a member wants, by its keys."""
         return self._homes.get(home, {})
 
+    def offers(self, home: str) -> Mapping[str, Advertisement]:
+        """What a member may send, by its keys."""
+        return self._offers.get(home, {})
+
     def known(self) -> list[Neighbours | Home]:
         """All that this member knows, for one that just came."""
         return [*self._states.values(), *map(self.home, self._versions)]
 
     def _check(self) -> None:
-        assert self._homes.keys() == self._versions.keys()
+        assert self._homes.keys() == self._offers.keys() == self._versions.keys()
         if self._me in self._states:
             assert set(self._states[self._me].links) == set(self._links)
         for home in self._states:

@@ -249,7 +249,7 @@ class Scenario:
         for name in overlay.names():
             station = overlay.station(name)
             station.broker._check()
-            held = {id for id, _, _ in station.broker._edge}
+            held = {id for id, _, _ in station.broker.edge}
             wants = {id for party in overlay._at(name) for id in party.wants}
             if held != wants:
                 raise Violation(f"{name} holds {held ^ wants} and should not, or not and should")
@@ -258,8 +258,8 @@ class Scenario:
         for here, there in overlay.links():
             role = overlay.role(here, there)
             if role in (Role.PEER, Role.MASTER):
-                told = overlay.station(here).broker._table.told(there)
-                knows = overlay.station(there).broker._table
+                told = overlay.station(here).broker.subscriptions.table.told(there)
+                knows = overlay.station(there).broker.subscriptions.table
                 known = {key for key in knows.keys(here) if key != ""}
                 if set(told) != known:
                     raise Violation(f"{there} does not know what {here} wants: {told} {known}")
@@ -297,10 +297,10 @@ class Scenario:
         self._quiet()
         for name in overlay.names():
             broker = overlay.station(name).broker
-            for id, one in broker._table:
+            for id, one in broker.subscriptions.table:
                 # Only masters still want everything, and brokers say so for them.
                 if one != EVERYTHING:
-                    owners = ", ".join(broker._table.owners(id))
+                    owners = ", ".join(broker.subscriptions.table.owners(id))
                     raise Violation(f"{name} still knows that {owners} wants {one}")
 
 

@@ -2,21 +2,21 @@ r"""How does a control message look as bytes?
 
 MessagePack, as arrays: the name of the message and its fields in the order given here.
 
-    interest    reset, removed, added       keys, and [key, filter, key, filter, …]
-    offer       reset, removed, added       keys, and [key, advertisement, …]
+    interest    reset, removed, added, sequences    keys, and [key, filter, key, filter, …]
+    offer       reset, removed, added               keys, and [key, advertisement, …]
     neighbours  origin, version, links
-    home        origin, version, base, removed, added      as in interest
-    ask         token
-    answer      token, silent
+    home        origin, version, base, removed, added, withdrawn, offered
+    ask         token, within, says                 an advertisement or nil
+    answer      token, silent, interested
 
-How filters and advertisements look is said in `filters`. They are read one by one, so that a
-message that is refused in the middle was never in memory as a whole.
+How filters, sequences and advertisements look is said in `filters`. They are read one by one, so
+that a message that is refused in the middle was never in memory as a whole.
 
     >>> sent = encode_control(Answer("t7", ("b",)))
     >>> sent
-    b'\x93\xa6answer\xa2t7\x91\xa1b'
+    b'\x94\xa6answer\xa2t7\x91\xa1b\xc2'
     >>> decode_control(sent)
-    Answer(token='t7', silent=('b',))
+    Answer(token='t7', silent=('b',), interested=False)
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from driftline.errors import InvalidValue
+from driftline.model.advertisement import Advertisement
 from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer
 from driftline.model.value import show
 from driftline.wire.filters import Array, Reader, Writer
@@ -189,6 +190,23 @@ def _read_entries(raw: Raw, where: str, read: Callable[[Reader, object], T]) -> 
     return found
 
 
+def _write_offer(says: Advertisement | None, where: str) -> Raw | None:
+    if says is None:
+        return None
+    written = _encode(Writer(where).advertisement(says))
+    if len(written) > FILTER_BYTES_MAX:
+        raise InvalidValue(where, f"at most {FILTER_BYTES_MAX} bytes", f"{len(written)}")
+    return Raw(written)
+
+
+def _read_offer(raw: Raw, where: str) -> Advertisement | None:
+    size = memoryview(raw).nbytes
+    if size > FILTER_BYTES_MAX:
+        raise refused(where, f"at most {FILTER_BYTES_MAX} bytes", f"{size}")
+    array = _read(_AS_IT_IS, raw, where, "MessagePack")
+    return None if array is None else Reader(where).advertisement(array)
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     """How a field is written and read; each is told where, for its errors."""
@@ -209,9 +227,22 @@ _OFFERS = _Form(
     lambda entries, where: _write_entries(entries, where, Writer.advertisement),
     lambda raw, where: _read_entries(raw, where, Reader.advertisement),
 )
+_SEQUENCES = _Form(
+    lambda entries, where: _write_entries(entries, where, Writer.sequence),
+    lambda raw, where: _read_entries(raw, where, Reader.sequence),
+)
+_OFFER = _Form(_write_offer, _read_offer)
 
 _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
-    "interest": (Interest, (("reset", _FLAG), ("removed", _NAMES), ("added", _FILTERS))),
+    "interest": (
+        Interest,
+        (
+            ("reset", _FLAG),
+            ("removed", _NAMES),
+            ("added", _FILTERS),
+            ("sequences", _SEQUENCES),
+        ),
+    ),
     "offer": (Offer, (("reset", _FLAG), ("removed", _NAMES), ("added", _OFFERS))),
     "neighbours": (Neighbours, (("origin", _NAME), ("version", _VERSION), ("links", _NAMES))),
     "home": (
@@ -222,9 +253,11 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
             ("base", _VERSION),
             ("removed", _NAMES),
             ("added", _FILTERS),
+            ("withdrawn", _NAMES),
+            ("offered", _OFFERS),
         ),
     ),
-    "ask": (Ask, (("token", _NAME), ("within", _VERSION))),
-    "answer": (Answer, (("token", _NAME), ("silent", _NAMES))),
+    "ask": (Ask, (("token", _NAME), ("within", _VERSION), ("says", _OFFER))),
+    "answer": (Answer, (("token", _NAME), ("silent", _NAMES), ("interested", _FLAG))),
 }
 _NAMES_OF = {message: name for name, (message, _) in _MESSAGES.items()}

@@ -1,6 +1,7 @@
 """How do filters and advertisements look as arrays of MessagePack?
 
     filter          [type or nil, [constraint, …], [condition, …]]
+    sequence        [latest (microseconds since 1970), [filter, …], [filter, …], …]
     advertisement   [type or nil, [attribute, [constraint, …], …], …]
     constraint      [attribute, operator, operand, …]
 
@@ -31,6 +32,7 @@ from driftline.model.event import EARLIEST_US, LATEST_US
 from driftline.model.expression import Expression, Literal
 from driftline.model.filter import Filter
 from driftline.model.like import LikePattern, MalformedPattern
+from driftline.model.message import Sequence
 from driftline.model.predicate import Like
 from driftline.model.value import (
     INTEGER_MAX,
@@ -51,6 +53,7 @@ from driftline.wire.rules import (
     fault_of_attributes,
     fault_of_constraint,
     fault_of_node,
+    fault_of_sequence,
 )
 from driftline.wire.shapes import SHAPES, Shape, head_of
 
@@ -81,6 +84,11 @@ class Writer:
             [self._constraint(constraint) for constraint in one.constraints],
             [self._expression(condition, 0) for condition in one.conditions],
         ]
+
+    def sequence(self, one: Sequence) -> Array:
+        """The array of a sequence; InvalidValue likewise."""
+        self._check(fault_of_sequence(one))
+        return [one.latest, *([*map(self.filter, step)] for step in one.steps)]
 
     def advertisement(self, one: Advertisement) -> Array:
         """The array of an advertisement; InvalidValue likewise."""
@@ -164,6 +172,18 @@ class Reader:
             tuple([self._constraint(one) for one in self._array(constraints, "constraints", 0)]),
             tuple([self._expression(one, 0) for one in self._array(conditions, "conditions", 0)]),
         )
+
+    def sequence(self, array: object) -> Sequence:
+        """The sequence of an array."""
+        latest, *steps = self._array(array, "a time and two steps or more", 3)
+        if type(latest) is not int:
+            raise self.refused("microseconds since 1970", described(latest))
+        read = [
+            tuple([self.filter(one) for one in self._array(step, "filters", 1)]) for step in steps
+        ]
+        found = Sequence(tuple(read), latest)
+        self._check(fault_of_sequence(found))
+        return found
 
     def advertisement(self, array: object) -> Advertisement:
         """The advertisement of an array."""

@@ -28,7 +28,7 @@ ATTRIBUTES_MAX = 65_535
 # Control messages
 
 FIELDS_MAX = 8
-"""Parts of a control message; none has more than six."""
+"""Parts of a control message, its name included."""
 
 ENTRIES_MAX = 100_000
 """Filters, advertisements or names in one control message."""
@@ -37,7 +37,7 @@ FILTER_BYTES_MAX = 1 << 20
 """Bytes of one filter or advertisement: some hundred thousand values in an IN."""
 
 PARTS_MAX = 1 << 19
-"""Constraints and nodes of expressions in one control message; each may take 300 bytes."""
+"""Constraints and nodes of expressions in one field of a message; each may take 300 bytes."""
 
 PATTERN_PARTS = 8
 """A LIKE pattern counts as so many of these parts, and its length for half as many: it is compiled,

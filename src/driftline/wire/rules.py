@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from driftline.model.constraint import Constraint, Operator
+from driftline.model.event import EARLIEST_US, LATEST_US
 from driftline.model.expression import (
     Attribute,
     Call,
@@ -23,6 +24,7 @@ from driftline.model.expression import (
 )
 from driftline.model.functions import FUNCTIONS, is_zone
 from driftline.model.like import LikePattern
+from driftline.model.message import Sequence
 from driftline.model.predicate import In
 from driftline.model.value import show
 from driftline.model.variables import attributes_of
@@ -82,6 +84,15 @@ def fault_of_attributes(attributes: Advertised) -> Fault | None:
             fault = fault or _fault_of_option(name, option)
         if fault is not None:
             return fault
+    return None
+
+
+def fault_of_sequence(one: Sequence) -> Fault | None:
+    """What is wrong with a part of a pattern, its filters aside."""
+    if len(one.steps) < 2 or not all(one.steps):
+        return "two steps or more, each of a filter or more", "fewer"
+    if type(one.latest) is not int or not EARLIEST_US <= one.latest <= LATEST_US:
+        return "a time that exists", show(one.latest)
     return None
 
 
