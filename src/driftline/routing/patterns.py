@@ -86,18 +86,15 @@ class Monitor:
 
     def take(self, fits: Collection[int], time: int) -> bool:
         """An event comes that fits these steps and was generated then: is it of use?"""
-        used = 0 in fits
-        # From the last step to the first: an event takes a match one step further, not two.
-        for step in range(len(self._open), 0, -1):
-            if step not in fits:
-                continue
-            waiting = self._open[step - 1]
+        used = False
+        # In any order: what an event has just matched, it cannot follow.
+        for step in fits:
+            waiting = self._open[step - 1] if step else [_Open(_EVER, _EVER)]
             if any(one.low < time for one in waiting):
                 used = True
-                self._open[step - 1] = [one for one in waiting if one.high >= time]
+                if step:
+                    self._open[step - 1] = [one for one in waiting if one.high >= time]
                 self._matched(step, time)
-        if 0 in fits:
-            self._matched(0, time)
         return used
 
     def _matched(self, step: int, time: int) -> None:
