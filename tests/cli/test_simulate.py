@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from driftline.cli.main import app
 from driftline.routing.table import Table
-from driftline.sim.scenario import TOPOLOGIES
+from driftline.sim.topologies import TOPOLOGIES
 
 
 def run(*arguments: str):

@@ -12,7 +12,7 @@ from driftline.broker.requests import Confirm, Publish, Subscribe
 from driftline.model.standing import Standing
 from driftline.sim.faults import MILLISECOND, LinkFaults
 from driftline.sim.overlay import SECOND, Overlay
-from driftline.sim.scenario import TOPOLOGIES, Plan, build
+from driftline.sim.topologies import TOPOLOGIES, build
 
 EVERYTHING = Standing.of(parse("SELECT * FROM q WHERE x >= 0"))
 
@@ -23,7 +23,7 @@ def test_what_is_confirmed_is_in_effect_everywhere(topology: str, seed: int) -> 
     """From the moment of the reply an event from any broker arrives, though links are bad."""
     draw = random.Random(f"{topology} {seed}")
     overlay = Overlay(seed)
-    build(overlay, Plan(topology, seed), draw)
+    build(overlay, topology, 8, draw)
     overlay.run()
     overlay.faults = LinkFaults(slowest=300 * MILLISECOND, loss=0.2, reordering=True)
     broker = draw.choice(overlay.names())

@@ -12,8 +12,11 @@ from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, SendBytes, SendParcels
 from driftline.broker.session import Session
 from driftline.broker.station import Station
-from driftline.model.message import Interest
+from driftline.model.message import Interest, Offer
+from driftline.routing.advertisements import Advertisements
 from driftline.routing.mesh import Mesh
+from driftline.routing.patterns import Monitor
+from driftline.routing.subscriptions import Subscriptions
 from driftline.routing.table import Table
 from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.soak import plans
@@ -255,6 +258,102 @@ def a_session_acknowledges_what_it_has_not_dealt_with(patched: pytest.MonkeyPatc
 
     patched.setattr(Session, "receive", hasty)
     patched.setattr(Session, "took", lambda self: None)
+
+
+@fault
+def a_late_advertisement_draws_nothing(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Table, "reconsider", lambda self, out, concerned: None)
+
+
+@fault
+def an_unadvertisement_is_lost(patched: pytest.MonkeyPatch) -> None:
+    offered = Broker._offered
+    patched.setattr(
+        Broker,
+        "_offered",
+        lambda self, said, link: offered(self, Offer(said.added, (), said.reset), link),
+    )
+
+
+@fault
+def interest_goes_where_nothing_is_offered(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Advertisements, "provides", lambda self, owner, wanted: owner in self._held)
+
+
+@fault
+def anybody_may_publish_anything(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Broker, "_check_advertised", lambda self, event, party: None)
+
+
+@fault
+def offers_of_neighbours_are_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "offer")
+
+
+@fault
+def advertisements_are_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "advertised")
+
+
+@fault
+def half_a_pattern_is_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "partial")
+
+
+@fault
+def a_monitor_begins_as_if_nothing_had_been(patched: pytest.MonkeyPatch) -> None:
+    begin = Monitor.__init__
+
+    def empty(self, steps, latest=0):
+        begin(self, steps, latest)
+        self._open = [[] for _ in self._open]
+
+    patched.setattr(Monitor, "__init__", empty)
+
+
+@fault
+def a_monitor_starts_anew_after_each_match(patched: pytest.MonkeyPatch) -> None:
+    """As the paper has it: then matches that began elsewhere are missed."""
+    matched = Monitor._matched
+
+    def once(self, step, time):
+        matched(self, step, time)
+        if step == len(self._open):
+            self._open = [[] for _ in self._open]
+
+    patched.setattr(Monitor, "_matched", once)
+
+
+@fault
+def who_looks_after_a_pattern_is_not_asked_again(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Subscriptions, "plan", lambda self: None)
+
+
+@fault
+def a_suspended_party_is_told_all_the_same(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Edge, "suspend", lambda self, name: None)
+
+
+@fault
+def what_came_meanwhile_is_not_told_on_resuming(patched: pytest.MonkeyPatch) -> None:
+    resume = Edge.resume
+    patched.setattr(Edge, "resume", lambda self, name: resume(self, name)[1:])
+
+
+@fault
+def moving_a_parameter_leaves_the_network_as_it_was(patched: pytest.MonkeyPatch) -> None:
+    let = Broker._let
+
+    def only_new(self, id, standing, before=None):
+        if before is None or before.statement != standing.statement:
+            let(self, id, standing, before)
+
+    patched.setattr(Broker, "_let", only_new)
+
+
+@fault
+def nobody_is_interested(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Broker, "_interested", lambda self, says, asker: False)
 
 
 @pytest.mark.parametrize("name", FAULTS)

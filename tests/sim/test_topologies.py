@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.sim.scenario import TOPOLOGIES, Plan, Scenario
+from driftline.sim.scenario import Plan, Scenario
+from driftline.sim.topologies import TOPOLOGIES
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

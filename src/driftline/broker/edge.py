@@ -207,9 +207,9 @@ class Edge:
         self._put(("deliver", name, str(deliver.number)), deliver)
         if len(party.waiting) > self._keep:
             self._forget(name, party)
-            if party.suspended:
-                first = party.waiting[0] = replace(party.waiting[0], gap=True)
-                self._put(("deliver", name, str(first.number)), first)
+            # It may never have been told: a crash may come before all of this is.
+            first = party.waiting[0] = replace(party.waiting[0], gap=True)
+            self._put(("deliver", name, str(first.number)), first)
         return not party.suspended
 
     def _through(self, deliver: Deliver) -> Deliver:

@@ -11,8 +11,10 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_facts, print_json, progress, stderr
-from driftline.sim.scenario import TOPOLOGIES, Plan, Scenario, Violation
+from driftline.sim.checkers import Violation
+from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.soak import soak
+from driftline.sim.topologies import TOPOLOGIES
 
 
 def simulate(

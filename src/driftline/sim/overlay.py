@@ -17,8 +17,17 @@ from itertools import count
 
 from driftline.broker.broker import Role, Settings
 from driftline.broker.effects import Deliver, Effect, Key, Reply, SendBytes, Store, WakeAt
-from driftline.broker.requests import Publish, Request, Subscribe, Told
+from driftline.broker.requests import (
+    Advertise,
+    Publish,
+    Request,
+    Resume,
+    Subscribe,
+    Suspend,
+    Told,
+)
 from driftline.broker.station import Station
+from driftline.model.advertisement import Advertisement
 from driftline.model.standing import Standing
 from driftline.sim.faults import GOOD
 from driftline.sim.trace import described
@@ -45,9 +54,13 @@ class Party:
     name: str
     broker: str
     wants: dict[str, Standing] = field(default_factory=dict)
+    offers: dict[str, Advertisement] = field(default_factory=dict)
     told: list[Deliver] = field(default_factory=list)
     repeated: list[Deliver] = field(default_factory=list)
     """What it was told again as if it were new."""
+    suspended: bool = False
+    disturbed: list[Deliver] = field(default_factory=list)
+    """What it was told while it was suspended."""
     had: int = 0
     had_of: dict[str, int] = field(default_factory=dict)
     asked: int = 0
@@ -126,6 +139,15 @@ class Overlay:
     def _disconnect(self, here: str, there: str) -> None:
         self._do(here, lambda station, now: station.disconnect(there, now))
 
+    def journal(self, name: str) -> dict[Key, object]:
+        """What a broker has stored."""
+        return dict(self._places[name].journal)
+
+    @property
+    def at_rest(self) -> bool:
+        """Is nothing left to happen?"""
+        return not self._heap
+
     def names(self) -> list[str]:
         """The brokers, up or not."""
         return list(self._places)
@@ -167,7 +189,7 @@ class Overlay:
         place.station = None
         if lost:
             place.journal.clear()
-            for party in self._at(name):
+            for party in self.at(name):
                 party.unanswered.clear()  # Nobody knows what became of it.
         self._later(self.now + down, lambda: self._restart(place, lost))
 
@@ -195,15 +217,18 @@ class Overlay:
         for there in known:
             if there not in configured:
                 self._disconnect(place.name, there)
-        for party in self._at(place.name):
+        for party in self.at(place.name):
             unanswered = list(party.unanswered.values())
             if lost:
+                for id, says in party.offers.items():
+                    self.ask(party, Advertise(f"again {id}", id, says))
                 for id, standing in party.wants.items():
                     self.ask(party, Subscribe(f"again {id}", id, standing))
             for asked in unanswered:
                 self._ask(party, asked)
 
-    def _at(self, name: str) -> list[Party]:
+    def at(self, name: str) -> list[Party]:
+        """The parties at a broker."""
         return [party for party in self.parties.values() if party.broker == name]
 
     # Running
@@ -216,10 +241,17 @@ class Overlay:
         """A party asks its broker for something, now, and again if it crashes before it replies."""
         party.asked += 1
         asked = replace(asked, request=f"{party.asked} {asked.request}")
+        if isinstance(asked, Resume):
+            party.suspended = False
         if isinstance(asked, Publish):
             asked = replace(asked, number=party.asked)
         party.unanswered[asked.request] = asked
         self._ask(party, asked)
+
+    def ask_again(self, party: Party) -> None:
+        """A party asks again for all that it has had no reply to."""
+        for asked in list(party.unanswered.values()):
+            self._ask(party, asked)
 
     def _ask(self, party: Party, asked: Request) -> None:
         self._say(f"{party.name}@{party.broker} asks: {asked}")
@@ -277,14 +309,19 @@ class Overlay:
             self._tell(self.parties[effect.party], effect)
         elif isinstance(effect, Reply):
             party = self.parties[effect.party]
-            if party.unanswered.pop(effect.request, None) is not None:
+            asked = party.unanswered.pop(effect.request, None)
+            if asked is not None:
                 party.answered[effect.request.split(" ", 1)[1]] = effect
+                resumed = any(isinstance(one, Resume) for one in party.unanswered.values())
+                party.suspended |= isinstance(asked, Suspend) and not resumed
         elif isinstance(effect, WakeAt):
             self._wake_at(place, effect.time - place.skew)
 
     def _tell(self, party: Party, deliver: Deliver) -> None:
         # By the second a party knows what it was told before its broker lost its journal.
         known = party.had_of.get(deliver.origin, 0)
+        if party.suspended:
+            party.disturbed.append(deliver)
         if deliver.number > party.had:
             if deliver.position > known:
                 self._say(f"{party.name} is told of {deliver.event} for {deliver.subscriptions}")

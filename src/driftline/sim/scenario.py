@@ -3,7 +3,7 @@
 While there are faults only what must always hold is checked: nobody is told twice, or out of order,
 or of something he did not ask for. After the last fault, when nothing is on its way any more,
 everything must be as if there had been none: tables say what follows from the subscriptions alone,
-and an event reaches exactly those whom it concerns.
+an event reaches exactly those whom it concerns, and patterns go on from where they were.
 """
 
 from __future__ import annotations
@@ -12,29 +12,42 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driftline.broker.broker import EVERYTHING, Role, Settings
-from driftline.broker.requests import Cancel, Publish, Subscribe, Unsubscribe
+from driftline.broker.broker import Role, Settings
+from driftline.broker.requests import (
+    Advertise,
+    Cancel,
+    Interested,
+    Publish,
+    Resume,
+    Subscribe,
+    Suspend,
+    Unadvertise,
+    Unsubscribe,
+)
+from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
-from driftline.model.covering import Statement, covers
+from driftline.model.advertisement import Advertisement, advertisement_covers
+from driftline.model.covering import covers, intersects
 from driftline.model.event import Event
+from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.sim import checkers
+from driftline.sim.checkers import Story, Violation
 from driftline.sim.faults import GOOD, MILLISECOND, LinkFaults
 from driftline.sim.overlay import SECOND, Overlay, Party
-
-TOPOLOGIES = ("centralised", "hierarchical", "acyclic", "general", "figure 8", "figure 9")
-
+from driftline.sim.topologies import build, meshed
 
 # A run of sixty steps takes some thousand; one that takes so many goes round in circles.
 _MOST = 300_000
 
-
-class Violation(AssertionError):
-    """Something that must hold did not."""
+_WATCHED = advertisement("SELECT * FROM w WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
+_ANYTHING = advertisement("SELECT * FROM q WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is made of."""
+    """What a run is made of; None: the seed decides."""
 
     topology: str
     seed: int
@@ -42,6 +55,7 @@ class Plan:
     brokers: int = 8
     faults: bool = True
     matcher: str = "auto"
+    advertised: bool | None = None
 
 
 class Scenario:
@@ -49,55 +63,79 @@ class Scenario:
 
     def __init__(self, plan: Plan, trace: Callable[[str], None] | None = None) -> None:
         self.plan = plan
-        self._draw = random.Random(f"{plan.topology} {plan.seed}")
-        settings = Settings(matcher=plan.matcher)
-        self.overlay = Overlay(self._draw.randrange(1 << 30), settings, trace)
-        self._said: dict[int, Event] = {}
-        self._publishers: dict[int, Party] = {}
-        self._ever: dict[str, list[Standing]] = {}
-        self.rewired = False
-        build(self.overlay, plan, self._draw)
-        self._first = set(self.overlay.names())
+        self._draw = draw = random.Random(f"{plan.topology} {plan.seed}")
+        advertised = draw.random() < 0.5
+        self._settings = Settings(
+            matcher=plan.matcher,
+            advertised=advertised if plan.advertised is None else plan.advertised,
+            keep=draw.choice((1000, 1000, 5)),
+        )
+        self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
+        self.story = Story()
+        build(self.overlay, plan.topology, plan.brokers, draw)
+        self.story.first = set(self.overlay.names())
         self.overlay.most = _MOST
 
     def run(self) -> None:
         """Go through all of it."""
-        overlay = self.overlay
+        overlay, story, draw = self.overlay, self.story, self._draw
         self._anchor()
         overlay.run()
         if self.plan.faults:
             self._trouble()
-        rewires = self._draw.random() < 0.5
+        rewires = draw.random() < 0.5
         for _ in range(self.plan.steps):
             self._step()
-            if rewires and self._draw.random() < 0.08:
+            if rewires and draw.random() < 0.08:
                 self._rewire()
-            if self.plan.faults and self._draw.random() < 0.15:
+            if self.plan.faults and draw.random() < 0.15:
                 self._fault()
-            overlay.run(overlay.now + self._draw.randrange(50 * MILLISECOND))
-            self._always()
+            overlay.run(overlay.now + draw.randrange(50 * MILLISECOND))
+            checkers.always(overlay, story)
         self._heal()
-        self._always()
-        self._nothing_lost()
-        self._quiet()
+        checkers.always(overlay, story)
+        checkers.nothing_lost(overlay, story)
+        checkers.quiet(overlay)
         self._probe()
         self._leave()
 
     # What happens
 
     def _anchor(self) -> None:
-        """Parties that want the same from before the first fault until the end."""
-        for broker in self.overlay.names():
-            if self._draw.random() < 0.5:
-                party = self.overlay.party(f"{broker}-anchor", broker)
-                standing = Standing.of(parse(f"SELECT * FROM q WHERE {condition(self._draw)}"))
-                party.wants[party.name] = standing
-                self._ever[party.name] = [standing]
-                self.overlay.ask(party, Subscribe("subscribe", party.name, standing))
+        """Parties that want, or offer, the same from before the first fault until the end."""
+        draw, overlay = self._draw, self.overlay
+        for broker in overlay.names():
+            if draw.random() < 0.5:
+                party = overlay.party(f"{broker}-anchor", broker)
+                self._subscribe(party, party.name, f"SELECT * FROM q WHERE {condition(draw)}")
+            if draw.random() < 0.5:
+                publisher = overlay.party(f"{broker}-p0", broker)
+                self.story.sure.add(publisher.name)
+                self._advertise(publisher, "sure", _ANYTHING)
+        if not self._settings.advertised:
+            self.story.sure.update(f"{broker}-p{at}" for broker in overlay.names() for at in (0, 1))
+        self._watch()
+
+    def _watch(self) -> None:
+        """A pattern over what one party publishes, and somebody there who sees all of it."""
+        draw, overlay = self._draw, self.overlay
+        source, broker = draw.choice(overlay.names()), draw.choice(overlay.names())
+        self._source = overlay.party(f"{source}-source", source)
+        self._advertise(self._source, "source", _WATCHED)
+        self.story.sure.add(self._source.name)
+        watcher = overlay.party(f"{source}-watcher", source)
+        for one in (watcher, overlay.party(f"{broker}-far", broker)):
+            self._subscribe(one, one.name, "SELECT * FROM w")
+        party = overlay.party(f"{broker}-pattern", broker)
+        lows = (draw.randrange(7) for _ in range(draw.randrange(2, 5)))
+        steps = (f"SELECT * FROM w WHERE x BETWEEN {low} AND {low + 1}" for low in lows)
+        within = draw.choice(("", "", " WITHIN 0.000005"))
+        self._subscribe(party, party.name, " THEN ".join(steps) + within)
+        self.story.watched[party.name] = watcher.name
 
     def _rewire(self) -> None:
         """A broker joins; a link of a mesh comes or goes; a leaf of a tree goes elsewhere."""
-        draw, overlay = self._draw, self.overlay
+        draw, overlay, story = self._draw, self.overlay, self.story
         links, names = list(overlay.links()), overlay.names()
         if not links:
             return
@@ -106,23 +144,23 @@ class Scenario:
         if draw.random() < 0.3:
             name = f"b{len(names)}"
             overlay.broker(name)
-            self.rewired |= role is Role.MESH
+            story.rewired |= role is Role.MESH
             overlay.link(name, here, Role.MASTER if role is Role.CLIENT else role)
         elif role is Role.MESH:
-            members = [name for name in names if _meshed(overlay, here, name)]
+            members = [name for name in names if meshed(overlay, here, name)]
             other = draw.choice(members)
             if other != here and (here, other) not in links:
-                self.rewired = True
+                story.rewired = True
                 overlay.link(here, other, Role.MESH)
-            elif _meshed(overlay, here, there, (here, there)):
-                self.rewired = True
+            elif meshed(overlay, here, there, (here, there)):
+                story.rewired = True
                 overlay.unlink(here, there)
         elif overlay.around(here) == [there] and role in (Role.PEER, Role.MASTER):
             others = [name for name in overlay.around(there) if name != here]
             if others:
                 goes = draw.choice(others)
                 if overlay.role(there, goes) is not Role.MESH:
-                    self.rewired = True
+                    story.rewired = True
                     overlay.unlink(here, there)
                     overlay.link(here, goes, role)
 
@@ -131,34 +169,84 @@ class Scenario:
         broker = draw.choice(overlay.names())
         party = overlay.party(f"{broker}-p{draw.randrange(2)}", broker)
         chance = draw.random()
-        if chance < 0.4:
-            id = f"{party.name}-{draw.randrange(4)}"
-            standing = Standing.of(parse(f"SELECT * FROM q WHERE {condition(draw)}"))
-            party.wants[id] = standing
-            self._ever.setdefault(id, []).append(standing)
-            overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
-        elif chance < 0.55 and party.wants:
+        if chance < 0.35:
+            self._want(party)
+        elif chance < 0.5 and party.wants:
             id = draw.choice(list(party.wants))
             del party.wants[id]
             overlay.ask(party, Cancel(f"cancel {id}", id))
+        elif chance < 0.55:
+            self._unsubscribe(party)
         elif chance < 0.6:
-            general = parse(f"SELECT * FROM q WHERE {condition(draw)}")
-            self._unsubscribe(party, general)
+            somebody = overlay.parties[draw.choice(list(overlay.parties))]
+            overlay.ask(somebody, draw.choice((Suspend, Resume))("pause"))
+        elif chance < 0.68 and self._settings.advertised:
+            self._offer(party)
         else:
-            self._publish(party)
+            self._publish(self._publisher(party))
 
-    def _unsubscribe(self, party: Party, general: Statement) -> None:
+    def _want(self, party: Party) -> None:
+        draw = self._draw
+        id = f"{party.name}-{draw.randrange(4)}"
+        if draw.random() < 0.2:
+            # The same text under other parameters: what stands is moved.
+            text = "SELECT * FROM q WHERE x > :low AND y = :y"
+            self._subscribe(party, id, text, {"low": draw.randrange(7), "y": draw.randrange(3)})
+        elif draw.random() < 0.2:
+            first, second = condition(draw), condition(draw)
+            text = f"SELECT * FROM q WHERE {first} THEN SELECT * FROM q WHERE {second}"
+            self._subscribe(party, id, text)
+        else:
+            self._subscribe(party, id, f"SELECT * FROM q WHERE {condition(draw)}")
+
+    def _subscribe(
+        self, party: Party, id: str, text: str, params: dict[str, object] | None = None
+    ) -> None:
+        standing = Standing.of(parse(text), params)
+        party.wants[id] = standing
+        self.story.ever.setdefault(id, []).append(standing)
+        self.overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
+
+    def _unsubscribe(self, party: Party) -> None:
+        general = parse(f"SELECT * FROM q WHERE {condition(self._draw)}")
         for id, standing in list(party.wants.items()):
-            if covers(general, standing.statement):
+            if covers(general, standing.statement, None, standing.params):
                 del party.wants[id]
         self.overlay.ask(party, Unsubscribe(f"unsubscribe {general}", general))
 
-    def _publish(self, party: Party) -> Event:
-        number = len(self._said)
+    def _offer(self, party: Party) -> None:
         draw = self._draw
+        says = advertisement(
+            f"SELECT * FROM q WHERE {offered(draw)} AND y IS NOT NULL AND n IS NOT NULL"
+        )
+        if draw.random() < 0.6:
+            self._advertise(party, f"offer {draw.randrange(2)}", says)
+            return
+        if party.name in self.story.sure and advertisement_covers(says, _ANYTHING):
+            return
+        for id, one in list(party.offers.items()):
+            if advertisement_covers(says, one):
+                del party.offers[id]
+        self.overlay.ask(party, Unadvertise("unadvertise", says))
+
+    def _advertise(self, party: Party, id: str, says: Advertisement) -> None:
+        party.offers[id] = says
+        self.overlay.ask(party, Advertise(f"advertise {id}", id, says))
+
+    def _publisher(self, party: Party) -> Party:
+        """Whoever may publish, mostly."""
+        if self._draw.random() < 0.4:
+            return self._source
+        sure = sorted(self.story.sure & self.overlay.parties.keys())
+        if not sure or self._draw.random() < 0.3:
+            return party
+        return self.overlay.parties[self._draw.choice(sure)]
+
+    def _publish(self, party: Party) -> Event:
+        draw, number = self._draw, len(self.story.published)
         values = {"x": draw.randrange(8), "y": draw.randrange(3), "n": number}
-        event = self._said[number] = Event("q", values, time=number)
-        self._publishers[number] = party
+        event = Event("w" if party is self._source else "q", values, time=number)
+        self.story.published[number] = party, event
         self.overlay.ask(party, Publish(f"publish {number}", event))
         return event
 
@@ -195,96 +283,57 @@ class Scenario:
         overlay.run(overlay.now + 30 * SECOND)
         # Some requests may have been refused an answer by a crash; all others are through.
         for party in overlay.parties.values():
-            for asked in list(party.unanswered.values()):
-                overlay._ask(party, asked)
+            overlay.ask_again(party)
+            overlay.ask(party, Resume("go on"))
         overlay.run(overlay.now + 600 * SECOND)
-        if overlay._heap:
+        if not overlay.at_rest:
             raise Violation("it does not come to rest")
 
-    # What must hold
-
-    def _always(self) -> None:
-        for party in self.overlay.parties.values():
-            if party.repeated and not self.overlay.lost_journals:
-                raise Violation(f"{party.name} was told again of {party.repeated[0].event}")
-            last: dict[str, int] = {}
-            events = set()
-            for deliver in party.told:
-                event = deliver.event
-                number = int(str(event.attributes["n"]))
-                for id in deliver.subscriptions:
-                    if not any(one.matches(event, {}) for one in self._ever.get(id, ())):
-                        raise Violation(
-                            f"{party.name} was told of {number} for {id}: not asked for"
-                        )
-                if number in events:
-                    raise Violation(f"{party.name} was told twice of {number}")
-                events.add(number)
-                if last.get(deliver.origin, 0) >= deliver.position:
-                    raise Violation(f"{party.name} was told of {number} out of order")
-                last[deliver.origin] = deliver.position
-
-    def _nothing_lost(self) -> None:
-        """What a broker has said it took has reached all who have wanted it all along.
-
-        Unless a journal was lost, or a link was ended with what was on its way, or the ways in a
-        mesh changed: what is on an old way may then be overtaken, and is dropped to keep the order.
-        """
-        if self.overlay.lost_journals or self.rewired:
-            return
-        for number, event in self._said.items():
-            publisher = self._publishers[number]
-            if publisher.broker not in self._first or f"publish {number}" not in publisher.answered:
-                continue
-            for party in self.overlay.parties.values():
-                wants = party.wants.get(party.name)
-                if wants is not None and wants.matches(event.stamped(1), {}):
-                    told = [deliver.event.attributes["n"] for deliver in party.told]
-                    if number not in told:
-                        raise Violation(f"{party.name} was never told of {number}")
-
-    def _quiet(self) -> None:
-        """Are the tables what follows from the subscriptions alone?"""
-        overlay = self.overlay
-        for name in overlay.names():
-            station = overlay.station(name)
-            station.broker._check()
-            held = {id for id, _, _ in station.broker.edge}
-            wants = {id for party in overlay._at(name) for id in party.wants}
-            if held != wants:
-                raise Violation(f"{name} holds {held ^ wants} and should not, or not and should")
-            if any(station.broker._outbox.values()):
-                raise Violation(f"{name} still has events to send")
-        for here, there in overlay.links():
-            role = overlay.role(here, there)
-            if role in (Role.PEER, Role.MASTER):
-                told = overlay.station(here).broker.subscriptions.table.told(there)
-                knows = overlay.station(there).broker.subscriptions.table
-                known = {key for key in knows.keys(here) if key != ""}
-                if set(told) != known:
-                    raise Violation(f"{there} does not know what {here} wants: {told} {known}")
+    # What must hold in the end
 
     def _probe(self) -> None:
-        """Does an event reach exactly those whom it concerns?"""
+        """Does an event reach exactly those whom it concerns, and a pattern go on?"""
         overlay = self.overlay
+        references = {id: _reference(overlay, party, id) for party, id in _patterns(overlay)}
         for broker in overlay.names():
+            publisher = overlay.party(f"{broker}-p0", broker)
             for _ in range(3):
-                before = {name: len(party.told) for name, party in overlay.parties.items()}
-                publisher = overlay.party(f"{broker}-p0", broker)
-                before.setdefault(publisher.name, 0)
-                event = self._publish(publisher)
-                overlay.run()
-                for name, party in overlay.parties.items():
-                    told = [set(one.subscriptions) for one in party.told[before.get(name, 0) :]]
-                    concerned = {
-                        id
-                        for id, standing in party.wants.items()
-                        if standing.matches(event.stamped(1), {})
-                    }
-                    if told != ([concerned] if concerned else []):
-                        raise Violation(
-                            f"{event} at {broker}: {name} was told {told}, wanted {concerned}"
-                        )
+                self._publish_and_see(publisher, references)
+            self._ask_who_is_interested(publisher)
+        for _ in range(12):
+            self._publish_and_see(self._source, references)
+
+    def _publish_and_see(self, publisher: Party, references: dict[str, SequenceMatcher]) -> None:
+        overlay = self.overlay
+        before = {name: len(party.told) for name, party in overlay.parties.items()}
+        event = self._publish(publisher)
+        overlay.run()
+        allowed = True
+        if self._settings.advertised:
+            allowed = any(one.covers(event) for one in publisher.offers.values())
+            reply = publisher.answered[f"publish {checkers.number_of(event)}"]
+            if (reply.refused is None) is not allowed:
+                raise Violation(f"{publisher.name} may publish {event}: {allowed}, {reply}")
+        for name, party in overlay.parties.items():
+            expected = _concerned(party, event.entering(1), references) if allowed else set()
+            told = [set(one.subscriptions) for one in party.told[before[name] :]]
+            if told != ([expected] if expected else []):
+                raise Violation(
+                    f"{event} of {publisher.name}: {name} was told {told}, wanted {expected}"
+                )
+
+    def _ask_who_is_interested(self, publisher: Party) -> None:
+        says = advertisement(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
+        self.overlay.ask(publisher, Interested("interested", says))
+        self.overlay.run()
+        reply = publisher.answered["interested"]
+        expected = any(
+            intersects(says, standing.statement, standing.params)
+            for party in self.overlay.parties.values()
+            for standing in party.wants.values()
+        )
+        if reply.silent or reply.interested is not expected:
+            raise Violation(f"is anybody interested in {says}? {expected}; came {reply}")
 
     def _leave(self) -> None:
         """When all have gone, is nothing left of them?"""
@@ -293,15 +342,11 @@ class Scenario:
             for id in list(party.wants):
                 del party.wants[id]
                 overlay.ask(party, Cancel(f"cancel {id}", id))
+            for says in party.offers.values():
+                overlay.ask(party, Unadvertise("unadvertise", says))
+            party.offers.clear()
         overlay.run()
-        self._quiet()
-        for name in overlay.names():
-            broker = overlay.station(name).broker
-            for id, one in broker.subscriptions.table:
-                # Only masters still want everything, and brokers say so for them.
-                if one != EVERYTHING:
-                    owners = ", ".join(broker.subscriptions.table.owners(id))
-                    raise Violation(f"{name} still knows that {owners} wants {one}")
+        checkers.nothing_left(overlay)
 
 
 def condition(draw: random.Random) -> str:
@@ -312,55 +357,38 @@ def condition(draw: random.Random) -> str:
     return f"({draw.choice(shapes).format(low=low, high=low + draw.randrange(4))}){rest}"
 
 
-def _meshed(
-    overlay: Overlay, here: str, there: str, without: tuple[str, str] | None = None
-) -> bool:
-    """Are two members of one mesh, also without some link between them?"""
-    queue, seen = [here], {here}
-    for near in queue:  # which grows
-        for far in overlay.around(near):
-            ended = without is not None and {near, far} == set(without)
-            if far not in seen and not ended and overlay.role(near, far) is Role.MESH:
-                seen.add(far)
-                queue.append(far)
-    return there in seen
+def offered(draw: random.Random) -> str:
+    """What an advertisement may say of x."""
+    low = draw.randrange(7)
+    shapes = ("x > {low}", "x BETWEEN {low} AND {high}", "x = {low} OR x = {high}", "x IS NOT NULL")
+    return f"({draw.choice(shapes).format(low=low, high=low + draw.randrange(4))})"
 
 
-def build(overlay: Overlay, plan: Plan, draw: random.Random) -> None:
-    """Brokers and links of a topology."""
-    count = 1 if plan.topology == "centralised" else draw.randrange(2, plan.brokers + 1)
-    names = [f"b{at}" for at in range(count)]
-    for name in names:
-        overlay.broker(name, skew=draw.choice((0, 0, SECOND, 3600 * SECOND)))
-    if plan.topology == "hierarchical":
-        _tree(overlay, names, Role.MASTER, draw)
-    elif plan.topology == "acyclic":
-        _tree(overlay, names, Role.PEER, draw)
-    elif plan.topology == "general":
-        _mesh(overlay, names, draw)
-    elif plan.topology == "figure 8":
-        # Hierarchies whose roots form a mesh.
-        roots = max(1, count // 2)
-        _mesh(overlay, names[:roots], draw)
-        for at in range(roots, count):
-            overlay.link(names[at], draw.choice(names[:at]), Role.MASTER)
-    elif plan.topology == "figure 9":
-        # Meshes whose gateways form a tree.
-        near, far = names[: count // 2], names[count // 2 :]
-        for cluster in (near, far):
-            _mesh(overlay, cluster, draw)
-        overlay.link(draw.choice(near), draw.choice(far), Role.PEER)
+def _patterns(overlay: Overlay) -> list[tuple[Party, str]]:
+    return [
+        (party, id)
+        for party in overlay.parties.values()
+        for id, standing in party.wants.items()
+        if isinstance(standing.statement, Pattern)
+    ]
 
 
-def _tree(overlay: Overlay, names: list[str], role: Role, draw: random.Random) -> None:
-    for at, name in enumerate(names[1:], 1):
-        overlay.link(name, draw.choice(names[:at]), role)
+def _reference(overlay: Overlay, party: Party, id: str) -> SequenceMatcher:
+    """The reference, as far as the party's broker has come."""
+    sequence = overlay.station(party.broker).broker.edge.sequence(id)
+    assert sequence is not None
+    reference = SequenceMatcher(sequence.pattern)
+    reference.found = list(sequence.found)
+    return reference
 
 
-def _mesh(overlay: Overlay, names: list[str], draw: random.Random) -> None:
-    _tree(overlay, names, Role.MESH, draw)
-    linked = set(overlay.links())
-    for at, here in enumerate(names):
-        for there in names[at + 1 :]:
-            if (here, there) not in linked and draw.random() < 0.4:
-                overlay.link(here, there, Role.MESH)
+def _concerned(party: Party, event: Event, references: dict[str, SequenceMatcher]) -> set[str]:
+    """The subscriptions of a party that an event satisfies or completes."""
+    found = set()
+    for id, standing in party.wants.items():
+        if isinstance(standing.statement, Subscription):
+            if standing.matches(event, {}):
+                found.add(id)
+        elif references[id].take(standing.scope(event, {})) is not None:
+            found.add(id)
+    return found

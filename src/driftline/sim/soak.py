@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from driftline.sim.scenario import TOPOLOGIES, Plan, Scenario, Violation
+from driftline.sim.checkers import Violation
+from driftline.sim.scenario import Plan, Scenario
+from driftline.sim.topologies import TOPOLOGIES
 
 
 @dataclass(slots=True)
