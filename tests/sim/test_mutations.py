@@ -115,14 +115,14 @@ def events_on_their_way_are_not_stored(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def subscriptions_are_not_stored(patched: pytest.MonkeyPatch) -> None:
-    _without(patched, "sub")
+    _without(patched, "sub", "partial")
 
 
-def _without(patched: pytest.MonkeyPatch, kind: str) -> None:
+def _without(patched: pytest.MonkeyPatch, *kinds: str) -> None:
     out = Broker._out
 
     def forgetful(self, effects):
-        for key in [key for key in self._puts if key[0] == kind]:
+        for key in [key for key in self._puts if key[0] in kinds]:
             del self._puts[key]
         return out(self, effects)
 

@@ -83,7 +83,7 @@ class Scenario:
         overlay.run()
         if self.plan.faults:
             self._trouble()
-        rewires = draw.random() < 0.5
+        rewires = draw.random() < 0.3
         for _ in range(self.plan.steps):
             self._step()
             if rewires and draw.random() < 0.08:
@@ -124,8 +124,10 @@ class Scenario:
         self._advertise(self._source, "source", _WATCHED)
         self.story.sure.add(self._source.name)
         watcher = overlay.party(f"{source}-watcher", source)
-        for one in (watcher, overlay.party(f"{broker}-far", broker)):
-            self._subscribe(one, one.name, "SELECT * FROM w")
+        self._subscribe(watcher, watcher.name, "SELECT * FROM w")
+        far = draw.choice(overlay.names())
+        anybody = overlay.party(f"{far}-far", far)
+        self._subscribe(anybody, anybody.name, "SELECT * FROM w")
         party = overlay.party(f"{broker}-pattern", broker)
         lows = (draw.randrange(7) for _ in range(draw.randrange(2, 5)))
         steps = (f"SELECT * FROM w WHERE x BETWEEN {low} AND {low + 1}" for low in lows)
@@ -260,7 +262,7 @@ class Scenario:
             reordering=draw.random() < 0.5,
         )
         self.overlay.crashes = draw.choice([0.0, 0.002, 0.01, 0.05])
-        self.overlay.journal_lost = self._losing = draw.choice([0.0, 0.3])
+        self.overlay.journal_lost = self._losing = draw.choice([0.0, 0.0, 0.3])
 
     def _fault(self) -> None:
         draw, overlay = self._draw, self.overlay
