@@ -15,28 +15,38 @@
 
 An operation that is refused raises and changes nothing. Everything is told in the order in which
 it was published; each subscription is told of an event at most once.
+
+The engine is an overlay of one broker whose parties are in the same process: what it does with
+events is what every broker does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import TypeAlias
 
-from driftline.clock import Clock, SystemClock
-from driftline.errors import (
-    InvalidValue,
-    NotAdvertised,
-    NotSupported,
-    ParameterError,
-    TableError,
+from driftline.broker.broker import Broker, Settings
+from driftline.broker.effects import Deliver, Effect, Reply
+from driftline.broker.requests import (
+    Advertise,
+    Cancel,
+    Interested,
+    Observed,
+    Redirect,
+    Request,
+    Resume,
+    Subscribe,
+    Suspend,
+    Unadvertise,
 )
+from driftline.clock import Clock, SystemClock
+from driftline.errors import InvalidValue, NotSupported, ParameterError, TableError
 from driftline.handle import Handle, OnChange
 from driftline.language.advertising import advertisement as read_advertisement
 from driftline.language.builder import Term, select
 from driftline.language.sql import parse
-from driftline.matching.choice import make_matcher
-from driftline.matching.lazy import Lazy
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
@@ -53,6 +63,11 @@ from driftline.model.value import Value, admit, items_of, show
 from driftline.model.view import View
 
 Wanted: TypeAlias = str | Statement | Term
+Handler: TypeAlias = Callable[[Handle, Notification], None]
+"""What a party may be told through, instead of the queues of its handles."""
+
+_KEEP = 1000
+"""So much is kept for a suspended party; of more the oldest is forgotten, and told as a gap."""
 
 
 class Engine:
@@ -71,15 +86,20 @@ class Engine:
         matcher: str | Matcher = "auto",
     ) -> None:
         self._clock = SystemClock() if clock is None else clock
-        self._advertised = advertised
-        self._matcher = Lazy(make_matcher(matcher))
+        settings = Settings(
+            matcher=matcher, advertised=advertised, keep=_KEEP, stores=False, alone=True
+        )
+        self._broker = Broker("engine", settings=settings)
         self._handles: dict[str, Handle] = {}
-        self._sequences: dict[str, SequenceMatcher] = {}
         self._rows: dict[str, LiveRows] = {}
         self._tables: dict[str, Table] = {}
-        self._env: dict[str, Value] = {}
-        self._advertisements: dict[str, list[Advertisement]] = {}
         self._ids = count(1)
+        self._handlers: dict[str, Handler] = {}
+        # What handlers are to be told, when everything else is done.
+        self._calls: deque[tuple[Handler, Handle, Notification]] = deque()
+        self._calling = False
+        # What row sets have told suspended parties.
+        self._waiting: dict[str, deque[tuple[Handle, Notification]]] = {}
 
     # Subscriptions
 
@@ -107,10 +127,8 @@ class Engine:
             assert isinstance(statement, Subscription)
             self._rows[handle.id] = LiveRows(statement)
             self._snapshot(handle, table)
-        elif isinstance(statement, Pattern):
-            self._sequences[handle.id] = SequenceMatcher(statement)
         else:
-            self._matcher.add(handle.id, standing)
+            self._ask(party, Subscribe("", handle.id, standing))
         self._handles[handle.id] = handle
         return handle
 
@@ -140,25 +158,124 @@ class Engine:
     def _cancel(self, handle: Handle) -> None:
         handle.active = False
         self._handles.pop(handle.id, None)
-        self._sequences.pop(handle.id, None)
-        self._rows.pop(handle.id, None)
-        self._matcher.discard(handle.id)
+        if self._rows.pop(handle.id, None) is None:
+            self._ask(handle.party, Cancel("", handle.id))
 
     def _move(self, handle: Handle, standing: Standing) -> None:
         handle._standing = standing
-        if handle.id in self._rows:
-            if handle.on_change is OnChange.REEVALUATE:
-                self._reevaluate(handle)
-        elif handle.id not in self._sequences:
-            self._matcher.move(handle.id, standing)
+        if handle.id not in self._rows:
+            self._ask(handle.party, Subscribe("", handle.id, standing))
+        elif handle.on_change is OnChange.REEVALUATE:
+            self._reevaluate(handle)
+            self._call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
         scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)
         if isinstance(handle.statement, Pattern):
-            sequence = self._sequences.get(handle.id) or SequenceMatcher(handle.statement)
+            sequence = self._broker.edge.sequence(handle.id) or SequenceMatcher(handle.statement)
             return explain_pattern(sequence, scope)
         assert isinstance(handle.statement, Subscription)
         return explain(handle.statement, scope)
+
+    # Parties
+
+    def suspend(self, party: str) -> None:
+        """Tell a party nothing for now; the last thousand of what comes are kept."""
+        _check_party(party)
+        self._ask(party, Suspend(""))
+
+    def resume(self, party: str) -> None:
+        """Tell a party what was kept for it, and go on. What was forgotten is told as a gap."""
+        _check_party(party)
+        self._ask(party, Resume(""))
+        for handle, notification in self._waiting.pop(party, ()):
+            self._put(handle, notification)
+        self._call()
+
+    def redirect(self, party: str, handler: Handler | None) -> None:
+        """Tell a party through a function from now on, or through its handles again (None).
+
+        It is called with the handle and the notification, when the operation that led to it is
+        done; so it may publish, subscribe and cancel. If it raises, the others are told first.
+        """
+        _check_party(party)
+        if handler is not None and not callable(handler):
+            raise InvalidValue(
+                "handler", "a function of a handle and a notification", show(handler)
+            )
+        if handler is None:
+            self._handlers.pop(party, None)
+        else:
+            self._handlers[party] = handler
+        self._ask(party, Redirect("", "" if handler is None else party))
+
+    # The broker
+
+    def _ask(self, party: str, asked: Request) -> int:
+        """Ask the broker, and do what follows; how many notifications that made."""
+        told = self._perform(self._broker.handle(asked, party, self._clock.now()))
+        self._call()
+        return told
+
+    def _perform(self, effects: list[Effect]) -> int:
+        told = 0
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                told += self._deliver(effect)
+            elif isinstance(effect, Reply) and effect.refused is not None:
+                raise effect.refused
+        return told
+
+    def _deliver(self, deliver: Deliver) -> int:
+        event, env, told = deliver.event, self._env, 0
+        for id in deliver.gaps:
+            told += self._tell(self._handles[id], NotificationKind.GAP, event, {})
+        for id in deliver.subscriptions:
+            handle = self._handles.get(id)
+            if handle is None:
+                continue  # It has ended while its party was suspended.
+            if deliver.gap:
+                told += self._tell(handle, NotificationKind.GAP, event, {})
+            scope = handle._standing.scope(event, env)
+            statement = handle.statement
+            if isinstance(statement, Pattern):
+                # The columns are those of the last step, whose event completed the sequence.
+                values, found = statement.steps[-1].select(scope), deliver.sequences[id]
+                told += self._tell(handle, NotificationKind.PATTERN, event, values, events=found)
+            else:
+                assert isinstance(statement, Subscription)
+                values = statement.select(scope)
+                told += self._tell(handle, NotificationKind.EVENT, event, values)
+        return told
+
+    def _put(self, handle: Handle, notification: Notification) -> None:
+        handler = self._handlers.get(handle.party)
+        if handler is None:
+            handle._pending.append(notification)
+        else:
+            self._calls.append((handler, handle, notification))
+
+    def _call(self) -> None:
+        """Let handlers have what is theirs, one after the other, also what they lead to."""
+        if self._calling or not self._calls:
+            return
+        self._calling = True
+        problems = []
+        try:
+            while self._calls:
+                handler, handle, notification = self._calls.popleft()
+                try:
+                    handler(handle, notification)
+                except Exception as problem:
+                    problems.append(problem)
+        finally:
+            self._calling = False
+        if problems:
+            raise problems[0]
+
+    @property
+    def _env(self) -> dict[str, Value]:
+        return self._broker.edge.env
 
     # Events
 
@@ -170,28 +287,16 @@ class Engine:
         carries the stamp of an earlier entry: so a replay gives the same answers.
         """
         _check_party(party)
-        self._check_advertised(_event(event), party)
-        event = event.entering(self._clock.now())
-        table = self._tables.get(event.type)
+        now = self._clock.now()
+        event = _event(event).entering(now)
+        table = self._tables.get(event.type) if self._tables else None
         key = None if table is None else table.declaration.admit(event)
-        told = 0
-        for id in self._matcher.match(event, self._env):
-            handle = self._handles[id]
-            scope = handle._standing.scope(event, self._env)
-            assert isinstance(handle.statement, Subscription)
-            values = handle.statement.select(scope)
-            told += self._tell(handle, NotificationKind.EVENT, event, values)
-        for id, sequence in self._sequences.items():
-            handle = self._handles[id]
-            scope = handle._standing.scope(event, self._env)
-            found = sequence.take(scope)
-            if found is not None:
-                # The columns are those of the last step, whose event completed the sequence.
-                values = sequence.pattern.steps[-1].select(scope)
-                told += self._tell(handle, NotificationKind.PATTERN, event, values, events=found)
+        told = self._perform(self._broker.publish(event, party, now))
         if table is not None and key is not None:
             table.put(key, event)
             told += self._row_changed(table, key, event)
+        if self._calls:
+            self._call()
         return told
 
     def _tell(
@@ -209,10 +314,22 @@ class Engine:
         # A snapshot is told when it is taken, whenever its rows were set.
         cause = None if kind is NotificationKind.SNAPSHOT else event
         time = self._clock.now() if cause is None or cause.entered is None else cause.entered
-        handle._pending.append(
-            Notification(kind, values, time, handle.epoch, event, events, old, key, last)
-        )
+        notification = Notification(kind, values, time, handle.epoch, event, events, old, key, last)
+        if handle.id in self._rows and self._broker.edge.suspended(handle.party):
+            self._keep(handle, notification)
+        else:
+            self._put(handle, notification)
         return 1
+
+    def _keep(self, handle: Handle, notification: Notification) -> None:
+        waiting = self._waiting.setdefault(handle.party, deque())
+        waiting.append((handle, notification))
+        if len(waiting) > _KEEP:
+            waiting.popleft()
+            first, oldest = waiting[0]
+            if oldest.kind is not NotificationKind.GAP:
+                gap = Notification(NotificationKind.GAP, {}, oldest.time, oldest.epoch)
+                waiting[0] = first, gap
 
     # Tables
 
@@ -235,6 +352,7 @@ class Engine:
             return False
         # The key as the row had it: 1 and 1.0 name the same row.
         self._row_changed(table, row.attributes[table.declaration.key], None)
+        self._call()
         return True
 
     def rows(self, name: str) -> list[Event]:
@@ -301,15 +419,14 @@ class Engine:
         """Set a variable of the environment; None makes it unknown again."""
         if not isinstance(name, str) or not name:
             raise InvalidValue("environment variable", "a name", show(name))
-        if value is None:
-            self._env.pop(name, None)
-        else:
-            self._env[name] = admit(value, f"environment variable {name}")
+        admitted = None if value is None else admit(value, f"environment variable {name}")
+        self._ask("", Observed(name, admitted))
         for id in self._rows:
             handle = self._handles[id]
             follows = name in handle.statement.variables().environment
             if follows and handle.on_change is OnChange.REEVALUATE:
                 self._reevaluate(handle)
+        self._call()
 
     @property
     def env(self) -> dict[str, Value]:
@@ -322,45 +439,39 @@ class Engine:
         """Say what the party will publish."""
         read = _advertisement(says)
         _check_party(party)
-        self._advertisements.setdefault(party, []).append(read)
+        self._ask(party, Advertise("", f"a{next(self._ids)}", read))
         return read
 
     def unadvertise(self, party: str, says: str | Advertisement) -> int:
         """Take back all of the party's advertisements that this one covers; how many."""
         general = _advertisement(says)
-        mine = self._advertisements.get(party, [])
-        kept = [one for one in mine if not covers(general, one)]
-        self._advertisements[party] = kept
-        return len(mine) - len(kept)
+        before = len(self._broker.advertised(party))
+        self._ask(party, Unadvertise("", general))
+        return before - len(self._broker.advertised(party))
 
     def interested(self, says: str | Advertisement) -> bool:
         """Would anyone subscribed want some of what is advertised? May say yes too often."""
         read = _advertisement(says)
-        return any(
-            intersects(read, handle.statement, handle.params) for handle in self._handles.values()
+        (reply,) = self._broker.handle(Interested("", read), "", self._clock.now())
+        assert isinstance(reply, Reply)
+        return reply.interested or any(
+            intersects(read, self._handles[id].statement, self._handles[id].params)
+            for id in self._rows
         )
-
-    def _check_advertised(self, event: Event, party: str) -> None:
-        if not self._advertised:
-            return
-        problems = [one.uncovered(event) for one in self._advertisements.get(party, [])]
-        if None not in problems:
-            why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
-            raise NotAdvertised(party, event.type, why)
 
     def _check(self) -> None:
         """Assert that every index agrees with the handles."""
-        plain = [id for id in self._handles if id not in self._rows and id not in self._sequences]
-        assert len(self._matcher) == len(plain)
-        assert self._rows.keys() | self._sequences.keys() <= self._handles.keys()
-        self._matcher._check()
+        self._broker._check()
+        held = {id: standing for id, _, standing in self._broker.edge}
+        assert held == {
+            id: handle._standing for id, handle in self._handles.items() if id not in self._rows
+        }
+        assert self._rows.keys() <= self._handles.keys()
         for table in self._tables.values():
             table._check()
         for live in self._rows.values():
             assert live.subscription.source is not None
             live._check(self._declared(live.subscription.source).items())
-        for sequence in self._sequences.values():
-            sequence._check()
 
 
 def _event(given: object) -> Event:

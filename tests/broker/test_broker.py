@@ -6,19 +6,23 @@ import pytest
 
 from driftline import Event, parse
 from driftline.broker.broker import Broker, Role, Settings
-from driftline.broker.effects import Deliver, Effect, Reply, SendBytes, SendParcels, Store
+from driftline.broker.effects import Deliver, Effect, Reply, Send, SendBytes, SendParcels, Store
 from driftline.broker.requests import (
     Advertise,
     Confirm,
+    Interested,
     Publish,
+    Redirect,
     Resume,
     Subscribe,
     Suspend,
     Told,
+    Unadvertise,
 )
 from driftline.broker.station import Station
+from driftline.errors import NotSupported
 from driftline.language.advertising import advertisement
-from driftline.model.message import Home, Interest, Neighbours, Offer, Parcel
+from driftline.model.message import Answer, Ask, Home, Interest, Neighbours, Offer, Parcel
 from driftline.model.standing import Standing
 from driftline.wire.codec import encode_control
 from driftline.wire.events import encode_batch
@@ -121,11 +125,104 @@ def test_an_event_that_cannot_travel_is_refused_and_changes_nothing() -> None:
     assert of(SendParcels, broker.handle(published(1, 1), "p", 0))
 
 
-def test_what_is_not_there_yet_is_refused_by_name() -> None:
+SAYS = advertisement("SELECT * FROM q WHERE x > 0")
+
+
+def test_an_offer_is_not_understood_where_advertisements_mean_nothing() -> None:
     broker = Broker("a")
-    says = advertisement("SELECT * FROM q WHERE x > 0")
-    (reply,) = of(Reply, broker.handle(Advertise("r", "ad", says), "p", 0))
-    assert reply.refused
+    broker.connect("b", Role.PEER)
+    with pytest.raises(NotSupported, match="does not go by advertisements"):
+        broker.handle(Offer({"k": SAYS}), "b", 0)
+    # A party may advertise all the same; nobody else is told.
+    assert not of(Send, broker.handle(Advertise("r", "ad", SAYS), "p", 0))
+    assert broker.advertised("p") == {"ad": SAYS}
+
+
+def test_what_was_advertised_and_by_which_handler_survives_a_crash() -> None:
+    settings = Settings(advertised=True)
+    broker, journal = Broker("a", settings=settings), {}
+    asked = (
+        Advertise("r", "ad", SAYS),
+        Subscribe("r", "s", X),
+        Redirect("r", "http://example.org/told"),
+        published(5),
+    )
+    for one in asked:
+        keep(journal, broker.handle(one, "p", 0))
+    again = Broker("a", 2, settings, journal)
+    again._check()
+    (deliver,) = of(Deliver, again.begin())
+    assert deliver.handler == "http://example.org/told"
+    assert again.advertised("p") == {"ad": SAYS}
+    # Another handler gets what the first may not have had.
+    (deliver,) = of(Deliver, again.handle(Redirect("r", "mailto:p@example.org"), "p", 0))
+    assert deliver.handler == "mailto:p@example.org"
+    again.handle(Told(deliver.number), "p", 0)
+    assert not of(Deliver, again.handle(Redirect("r", ""), "p", 0))
+    keep(journal, again.handle(Unadvertise("r", SAYS), "p", 0))
+    assert Broker("a", 3, settings, journal).advertised("p") == {}
+
+
+def keep(journal: dict, effects: list[Effect]) -> None:
+    for store in of(Store, effects):
+        for key, value in store.values.items():
+            journal[key] = value
+            if value is None:
+                del journal[key]
+
+
+def test_who_is_interested_is_asked_of_those_who_may_know() -> None:
+    broker = Broker("a")
+    broker.connect("master", Role.MASTER)
+    broker.connect("client", Role.CLIENT)
+    # That the master wants everything says nothing.
+    (asked,) = of(Send, broker.handle(Interested("r", SAYS), "p", 0))
+    assert asked.peer == "master"
+    (reply,) = of(Reply, broker.handle(Answer(asked.message.token, interested=True), "master", 0))
+    assert reply.interested
+    # What a client wants is known here.
+    broker.handle(Interest({"k": WANTED}), "client", 0)
+    (reply,) = of(Reply, broker.handle(Interested("r", SAYS), "p", 0))
+    assert reply.interested
+    # The client itself asks for others, not for itself.
+    ask = Ask("t", 10, SAYS)
+    assert [one.peer for one in of(Send, broker.handle(ask, "client", 0))] == ["master"]
+
+
+def test_a_party_that_counts_anew_says_so() -> None:
+    broker = Broker("a")
+    broker.handle(Subscribe("r", "s", X), "c", 0)
+    assert of(Deliver, broker.handle(published(5, 7), "p", 0))
+    assert not of(Deliver, broker.handle(published(5, 1), "p", 0))
+    anew = Publish("r", Event("q", {"x": 5}), 1, life=1)
+    assert of(Deliver, broker.handle(anew, "p", 0))
+    assert not of(Deliver, broker.handle(anew, "p", 0))
+
+
+def test_half_a_pattern_goes_on_when_its_parameters_move() -> None:
+    broker = Broker("a")
+    pattern = parse("SELECT * FROM q WHERE x = 1 THEN SELECT * FROM q WHERE x = :p")
+    broker.handle(Subscribe("r", "s", Standing.of(pattern, {"p": 2})), "c", 0)
+    broker.handle(published(1), "p", 0)
+    broker.handle(Subscribe("r", "s", Standing.of(pattern, {"p": 3})), "c", 0)
+    broker._check()
+    assert not of(Deliver, broker.handle(published(2), "p", 0))
+    (deliver,) = of(Deliver, broker.handle(published(3), "p", 0))
+    assert [one.attributes["x"] for one in deliver.sequences["s"]] == [1, 3]
+
+
+def test_settings_of_an_overlay_that_go_by_advertisements_tell_offers_first() -> None:
+    broker = Broker("a", settings=Settings(advertised=True))
+    broker.handle(Advertise("r", "ad", SAYS), "p", 0)
+    broker.handle(Subscribe("r", "s", X), "p", 0)
+    said = [one.message for one in of(Send, broker.connect("b", Role.PEER))]
+    assert [type(one) for one in said] == [Offer, Interest]
+    assert (list(said[0].added.values()), dict(said[1].added)) == ([SAYS], {})
+    (drawn,) = of(Send, broker.handle(Offer({"k": SAYS}), "b", 0))
+    assert list(drawn.message.added.values()) == [WANTED]
+    (taken,) = of(Send, broker.handle(Offer({}, ("k",)), "b", 0))
+    assert len(taken.message.removed) == 1
+    broker._check()
 
 
 def test_a_link_that_was_never_up_is_silent() -> None:

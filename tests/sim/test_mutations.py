@@ -225,9 +225,9 @@ def a_party_is_told_twice_of_one_event(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(
         Edge,
         "take",
-        lambda self, parcel: [
+        lambda self, *event: [
             again
-            for one in take(self, parcel)
+            for one in take(self, *event)
             for again in (one, replace(one, number=self._count()))
         ],
     )
@@ -238,9 +238,9 @@ def everybody_is_told_everything(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(Edge, "take", _told_to_all)
 
 
-def _told_to_all(self, parcel):
+def _told_to_all(self, event, origin, position):
     return [
-        Deliver(owner, self._count(), (id,), parcel.event, {}, parcel.origin, parcel.number)
+        Deliver(owner, self._count(), (id,), event, {}, origin, position)
         for id, owner in self._owner.items()
     ][:1]
 

@@ -142,6 +142,7 @@ class Broker:
             make_matcher(matcher if isinstance(matcher, str) else "auto"), self._provider
         )
         self.offers = Advertisements()
+        self._advertised: dict[str, dict[str, Advertisement]] = {}
         self._homes = Homes(
             name,
             self._puts.__setitem__,
@@ -164,13 +165,13 @@ class Broker:
         self.edge.restore(stored)
         for id, _, standing in self.edge:
             self._let(id, standing)
+        latest = stored.get(("latest",), _LONG_AGO)
+        assert isinstance(latest, int)
+        self._latest = latest
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
                 self._seen[key[1]] = value
-            elif key[0] == "latest":
-                assert isinstance(value, int)
-                self._latest = value
             elif key[0] == "published":
                 assert isinstance(value, tuple)
                 self._published[key[1]] = value
@@ -182,7 +183,7 @@ class Broker:
                 self._offer(key[1], key[2], value)
             elif key[0] == "advertised":
                 assert isinstance(value, Advertisement)
-                self._offer(LOCAL, (key[1], key[2]), value)
+                self._advertises(key[1], key[2], value)
             elif key[0] == "mesh":
                 assert isinstance(value, Neighbours | Home)
                 self._homes.restore(value)
@@ -296,6 +297,9 @@ class Broker:
         """A link, or the mesh, wants something under a key of its own; None: no longer."""
         if isinstance(key, str):  # What the mesh wants is kept with its homes.
             self._puts["want", owner, key] = wanted
+        if isinstance(wanted, Sequence) and wanted.latest < self._latest:
+            # What is on its way there is matched before anything we shall send.
+            wanted = Sequence(wanted.steps, self._latest)
         self.subscriptions.want(owner, key, wanted)
 
     def _offer(self, owner: str, key: Key, says: Advertisement | None) -> None:
@@ -335,7 +339,9 @@ class Broker:
 
     def handle(self, message: Control | Request, sender: str, now: int) -> list[Effect]:
         """What follows from one message of a neighbour, or one request of a party."""
-        if isinstance(message, Interest):
+        if isinstance(message, Publish):
+            said = self._published_by(message, sender, now)
+        elif isinstance(message, Interest):
             said = self._interest(message, sender)
         elif isinstance(message, Offer):
             said = self._offered(message, sender)
@@ -382,10 +388,10 @@ class Broker:
 
     def _interested(self, says: Advertisement, asker: str) -> bool:
         """Does anybody here, or behind a link that says what it wants, want some of it?"""
-        return any(
-            owner != asker
-            and self._links.get(owner) is not Role.MASTER
-            and advertisement_intersects(says, wanted)
+        masters = (link for link, role in self._links.items() if role is Role.MASTER)
+        silent = {LOCAL, asker, *masters}
+        return self.edge.interested(says) or any(
+            owner not in silent and advertisement_intersects(says, wanted)
             for owner, wanted in self.subscriptions.wanted()
         )
 
@@ -454,9 +460,7 @@ class Broker:
     def _request(self, asked: Request, party: str, now: int) -> list[Effect]:
         said: list[Effect] = []
         try:
-            if isinstance(asked, Publish):
-                said += self._publish(asked, party, now)
-            elif isinstance(asked, Subscribe):
+            if isinstance(asked, Subscribe):
                 said += self._subscribe(asked, party)
             elif isinstance(asked, Cancel | Unsubscribe):
                 said += self._unsubscribe(asked, party)
@@ -465,7 +469,7 @@ class Broker:
             elif isinstance(asked, Unadvertise):
                 said += self._unadvertise(asked, party)
         except (InvalidValue, NotAdvertised) as problem:
-            return [Reply(party, asked.request, refused=str(problem))]
+            return [Reply(party, asked.request, problem)]
         if isinstance(asked, Confirm | Interested):
             return self._wave(asked, party, now)
         if isinstance(asked, Told):
@@ -547,44 +551,58 @@ class Broker:
         if not self.settings.alone:
             encode_control(Offer({"": asked.says}))
         self._puts["advertised", party, asked.id] = asked.says
-        self._offer(LOCAL, (party, asked.id), asked.says)
+        self._advertises(party, asked.id, asked.says)
         return self._tell()
+
+    def _advertises(self, party: str, id: str, says: Advertisement | None) -> None:
+        mine = self._advertised.setdefault(party, {})
+        if says is None:
+            del mine[id]
+        else:
+            mine[id] = says
+        if not mine:
+            del self._advertised[party]
+        self._offer(LOCAL, (party, id), says)
 
     def _unadvertise(self, asked: Unadvertise, party: str) -> list[Effect]:
         for id, says in self.advertised(party).items():
             if advertisement_covers(asked.says, says):
                 self._puts["advertised", party, id] = None
-                self._offer(LOCAL, (party, id), None)
+                self._advertises(party, id, None)
         return self._tell()
 
     def advertised(self, party: str) -> dict[str, Advertisement]:
         """What a local party has advertised, by its ids."""
-        return {
-            key[1]: says
-            for key, says in self.offers.held(LOCAL).items()
-            if isinstance(key, tuple) and key[0] == party
-        }
+        return dict(self._advertised.get(party, {}))
 
     # Events
 
-    def _publish(self, asked: Publish, party: str, now: int) -> list[Effect]:
-        self._check_advertised(asked.event, party)
-        event = asked.event.entering(now)
-        if not self.settings.alone:
-            encode_parcel(Parcel(self.name, 0, event, party))
-        # A party that has not heard what became of it may ask again.
+    def publish(self, event: Event, party: str, now: int) -> list[Effect]:
+        """What follows from an event that enters here; raises if it must not, or cannot travel."""
+        event = event.entering(now)
+        if self.settings.advertised:
+            self._check_advertised(event, party)
+        if self.settings.alone:
+            return [*self.edge.take(event, self.name, self._count())]
+        parcel = Parcel(self.name, self._count(), event, party)
+        encode_parcel(parcel)
+        return self._parcels((parcel,), None)
+
+    def _published_by(self, asked: Publish, party: str, now: int) -> list[Effect]:
         number = (asked.life, asked.number)
-        if asked.number:
-            if number <= self._published.get(party, (0, 0)):
-                return []
-            self._published[party] = number
-            self._puts["published", party] = number
-        return self._parcels((Parcel(self.name, self._count(), event, party),), None)
+        said: list[Effect] = []
+        # A party that has not heard what became of it may ask again.
+        if not asked.number or number > self._published.get(party, (0, 0)):
+            try:
+                said = self.publish(asked.event, party, now)
+            except (InvalidValue, NotAdvertised) as problem:
+                return [Reply(party, asked.request, problem)]
+            if asked.number:
+                self._published[party] = self._puts["published", party] = number
+        return [*said, Reply(party, asked.request)]
 
     def _check_advertised(self, event: Event, party: str) -> None:
-        if not self.settings.advertised:
-            return
-        problems = [one.uncovered(event) for one in self.advertised(party).values()]
+        problems = [one.uncovered(event) for one in self._advertised.get(party, {}).values()]
         if None not in problems:
             why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
             raise NotAdvertised(party, event.type, why)
@@ -619,12 +637,12 @@ class Broker:
         if not in_mesh or self.name in parcel.homes:
             if parcel.number <= self._seen.get(parcel.origin, 0):
                 return []  # It came by another way, or again.
+            told = self.edge.take(parcel.event, parcel.origin, parcel.number)
             self._seen[parcel.origin] = parcel.number
             self._puts["seen", parcel.origin] = parcel.number
             time = parcel.event.time
             if time is not None and time > self._latest:
                 self._latest = self._puts["latest",] = time
-            told = self.edge.take(parcel)
             links: dict[str, None] = {}
             for owner, key in self.subscriptions.concerned(parcel.event, sender):
                 if owner != MESH:

@@ -17,9 +17,10 @@ from driftline.broker.effects import Deliver, Key
 from driftline.matching.choice import make_matcher
 from driftline.matching.lazy import Lazy, fixed_of
 from driftline.matching.matcher import Matcher
-from driftline.model.covering import Statement, covers
+from driftline.model.advertisement import Advertisement
+from driftline.model.covering import Statement, covers, intersects
 from driftline.model.event import Event
-from driftline.model.message import Parcel, Steps
+from driftline.model.message import Steps
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
@@ -152,9 +153,15 @@ class Edge:
             and covers(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
-    def take(self, parcel: Parcel) -> list[Deliver]:
+    def interested(self, says: Advertisement) -> bool:
+        """Could some of what is advertised satisfy somebody here? May say yes too often."""
+        return any(
+            intersects(says, standing.statement, standing.params)
+            for standing in self._standing.values()
+        )
+
+    def take(self, event: Event, origin: str, position: int) -> list[Deliver]:
         """What to tell whom of an event; nothing for those who are suspended."""
-        event = parcel.event
         found: dict[str, _Found] = {}
         for id in self._plain.match(event, self.env):
             found.setdefault(self._owner[id], _Found()).ids.append(id)
@@ -168,8 +175,8 @@ class Edge:
                 tuple(what.ids),
                 event,
                 what.sequences,
-                parcel.origin,
-                parcel.number,
+                origin,
+                position,
                 gaps=tuple(what.gaps),
             )
             if self._wait(deliver):
@@ -231,6 +238,11 @@ class Edge:
         party = self.parties.setdefault(name, Party())
         party.suspended = True
         self._put(("suspended", name), True)
+
+    def suspended(self, name: str) -> bool:
+        """Is a party told nothing for now?"""
+        party = self.parties.get(name)
+        return party is not None and party.suspended
 
     def resume(self, name: str) -> list[Deliver]:
         """What waits for a party, which is told again from now on."""

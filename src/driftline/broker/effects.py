@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from driftline.errors import DriftlineError
 from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
 
@@ -72,7 +73,7 @@ class Reply:
 
     party: str
     request: str
-    refused: str | None = None
+    refused: DriftlineError | None = None
     silent: tuple[str, ...] = ()
     interested: bool = False
 

@@ -92,6 +92,8 @@ class Event:
 
     def entering(self, now: int) -> Event:
         """This event as it enters the system; one that did before (a replay) keeps its stamp."""
+        if self.entered is not None and self.time is not None:
+            return self
         return self.stamped(now if self.entered is None else self.entered)
 
     def stamped(self, now: int) -> Event:

@@ -187,6 +187,7 @@ class Overlay:
         self._say(f"{name} crashes" + (" and loses its journal" if lost else ""))
         self.lost_journals += lost
         place.station = None
+        place.behind.clear()  # What it has not seen yet it never will.
         if lost:
             place.journal.clear()
             for party in self.at(name):

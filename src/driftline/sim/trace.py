@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driftline.errors import FrameRefused
-from driftline.model.message import Control, Home, Interest, Neighbours
+from driftline.model.message import Control, Home, Interest, Neighbours, Offer, Steps
 from driftline.wire.codec import decode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.framing import Decoder, FrameKind
@@ -28,13 +28,25 @@ def described(data: bytes) -> str:
         return f"garbled: {refusal}"
 
 
+def _steps(steps: Steps) -> str:
+    return " THEN ".join(" OR ".join(map(str, step)) for step in steps)
+
+
 def _said(message: Control) -> str:
     if isinstance(message, Interest | Home):
         added = [f"+ {one}" for one in message.added.values()]
+        if isinstance(message, Interest):
+            added += [f"+ {_steps(one.steps)}" for one in message.sequences.values()]
         removed = [f"- {key}" for key in message.removed]
         who = f"{message.origin} wants " if isinstance(message, Home) else "wants "
         anew = message.base == 0 if isinstance(message, Home) else message.reset
         return who + ("only " if anew else "") + ("; ".join(added + removed) or "nothing")
+    if isinstance(message, Offer):
+        offers = [f"+ {one}" for one in message.added.values()]
+        gone = [f"- {key}" for key in message.removed]
+        return (
+            "offers " + ("only " if message.reset else "") + ("; ".join(offers + gone) or "nothing")
+        )
     if isinstance(message, Neighbours):
         return f"{message.origin} has links to {', '.join(message.links) or 'nobody'}"
     return str(message)
