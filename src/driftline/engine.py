@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import TypeAlias
 
-from driftline.broker.broker import Broker, Settings
+from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver, Effect, Reply
 from driftline.broker.requests import (
     Advertise,
@@ -41,6 +41,7 @@ from driftline.broker.requests import (
     Suspend,
     Unadvertise,
 )
+from driftline.broker.settings import Settings
 from driftline.clock import Clock, SystemClock
 from driftline.errors import InvalidValue, NotSupported, ParameterError, TableError
 from driftline.handle import Handle, OnChange

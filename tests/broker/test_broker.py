@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from driftline import Event, parse
-from driftline.broker.broker import Broker, Role, Settings
+from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver, Effect, Reply, Send, SendBytes, SendParcels, Store
+from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Confirm,
@@ -19,6 +20,7 @@ from driftline.broker.requests import (
     Told,
     Unadvertise,
 )
+from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.errors import NotSupported
 from driftline.language.advertising import advertisement
@@ -70,11 +72,11 @@ def test_a_link_that_changes_its_role_leaves_the_mesh() -> None:
         broker.connect(link, Role.MESH)
     broker.connect("b", Role.PEER)
     broker._check()
-    assert broker._homes.links() == ["c"]
+    assert broker.links.homes.links() == ["c"]
     broker.disconnect("b")
     broker.disconnect("c")
     broker._check()
-    assert not broker._homes.links()
+    assert not broker.links.homes.links()
 
 
 def test_only_peers_and_clients_say_what_they_want() -> None:

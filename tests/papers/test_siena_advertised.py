@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 
 from driftline import Event, parse
-from driftline.broker.broker import Role, Settings
+from driftline.broker.links import Role
 from driftline.broker.requests import Advertise, Cancel, Publish, Subscribe, Unadvertise
+from driftline.broker.settings import Settings
 from driftline.language.advertising import advertisement
 from driftline.model.message import Control, Interest, Offer, Steps
 from driftline.model.standing import Standing
@@ -144,7 +145,7 @@ def test_tables_4_and_5_and_figure_17(overlay) -> None:
     overlay.asks("2", advertise(FILE))
     overlay.asks("3", advertise(FILE))
     # Table IV, at server 1: failed logins come from 2, changes of files from 2 and 3.
-    table = overlay.station("1").broker.offers
+    table = overlay.station("1").broker.links.offers
     for condition, providers in ((F, ["2"]), (G, ["2"]), (H, ["2", "3"])):
         (one,) = parse(f"SELECT * WHERE {condition}").filters()
         assert sorted(table.providers(one)) == providers
@@ -156,7 +157,7 @@ def test_tables_4_and_5_and_figure_17(overlay) -> None:
         ("2", "5"): {f"+ {filters(F)}"},
         ("2", "4"): {f"+ {filters(G)}"},
     }
-    monitored = overlay.station("2").broker.subscriptions.monitored()
+    monitored = overlay.station("2").broker.links.subscriptions.monitored()
     assert [(owner, shown(steps)) for owner, steps in monitored] == [("1", delegated)]
     checked(overlay)
     # The monitor at 1 finds the pattern; that at 2 holds back what cannot be part of one.
@@ -192,6 +193,6 @@ def test_tables_4_and_5_and_figure_17(overlay) -> None:
     overlay.asks("1", Cancel("", "s"))
     for name in overlay.names():
         broker = overlay.station(name).broker
-        assert not list(broker.subscriptions.monitored())
-        assert len(broker.subscriptions.table) == 0
+        assert not list(broker.links.subscriptions.monitored())
+        assert len(broker.links.subscriptions.table) == 0
         broker._check()

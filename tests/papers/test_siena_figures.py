@@ -8,8 +8,9 @@ a new subscription says which earlier ones it covers, where the paper lets the n
 from __future__ import annotations
 
 from driftline import parse
-from driftline.broker.broker import Broker, Role
+from driftline.broker.broker import Broker
 from driftline.broker.effects import Effect, Send
+from driftline.broker.links import Role
 from driftline.broker.requests import Subscribe, Unsubscribe
 from driftline.model.filter import Filter
 from driftline.model.message import Interest
@@ -70,7 +71,7 @@ class Server:
 
     def wanted(self) -> set[str]:
         """The filters in the server's poset."""
-        return {str(one) for _, one in self.broker.subscriptions.table}
+        return {str(one) for _, one in self.broker.links.subscriptions.table}
 
 
 def text(condition: str) -> str:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from driftline import Event, parse
-from driftline.broker.broker import Role
+from driftline.broker.links import Role
 from driftline.broker.requests import Confirm, Publish, Subscribe
 from driftline.model.standing import Standing
 from driftline.sim.faults import MILLISECOND, LinkFaults

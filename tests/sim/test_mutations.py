@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from driftline.broker.broker import LOCAL, Broker
+from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, SendBytes, SendParcels
+from driftline.broker.links import LOCAL, Links
 from driftline.broker.session import Session
 from driftline.broker.station import Station
 from driftline.model.message import Interest, Offer
@@ -48,9 +49,9 @@ def what_a_cancelled_filter_covered_is_not_told(patched: pytest.MonkeyPatch) -> 
 
 @fault
 def an_unsubscription_is_lost(patched: pytest.MonkeyPatch) -> None:
-    interest = Broker._interest
+    interest = Links._interest
     patched.setattr(
-        Broker,
+        Links,
         "_interest",
         lambda self, said, link: interest(self, Interest(said.added, (), said.reset), link),
     )
@@ -74,9 +75,9 @@ def covered_filters_are_told_all_the_same(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def a_new_session_does_not_replace_what_was_said_before(patched: pytest.MonkeyPatch) -> None:
-    interest = Broker._interest
+    interest = Links._interest
     patched.setattr(
-        Broker,
+        Links,
         "_interest",
         lambda self, said, link: interest(self, Interest(said.added, said.removed), link),
     )
@@ -173,9 +174,9 @@ def what_comes_too_early_is_taken(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def a_member_that_lost_its_journal_does_not_say_so(patched: pytest.MonkeyPatch) -> None:
-    say = Broker._say_home
+    say = Links._say_home
     patched.setattr(
-        Broker,
+        Links,
         "_say_home",
         lambda self, offers, news: say(self, offers, news) if offers or news else [],
     )
@@ -213,7 +214,7 @@ def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> Non
     def forgetful(self, id, standing):
         """Without its first part, once it is there."""
         found = parts(self, id, standing)
-        known = set(self.subscriptions.keys(LOCAL))
+        known = set(self.links.subscriptions.keys(LOCAL))
         return found if not found.keys() <= known else dict(list(found.items())[1:])
 
     patched.setattr(Broker, "_parts", forgetful)
@@ -267,9 +268,9 @@ def a_late_advertisement_draws_nothing(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def an_unadvertisement_is_lost(patched: pytest.MonkeyPatch) -> None:
-    offered = Broker._offered
+    offered = Links._offered
     patched.setattr(
-        Broker,
+        Links,
         "_offered",
         lambda self, said, link: offered(self, Offer(said.added, (), said.reset), link),
     )

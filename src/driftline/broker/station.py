@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from driftline.broker.broker import Broker, Role, Settings
+from driftline.broker.broker import Broker
 from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
+from driftline.broker.links import Role
 from driftline.broker.requests import Request
 from driftline.broker.session import NEVER, Heard, Session
+from driftline.broker.settings import Settings
 from driftline.errors import FrameRefused, NotSupported
 from driftline.model.message import Parcel
 from driftline.wire.codec import decode_control, encode_control

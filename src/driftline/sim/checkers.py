@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from driftline.broker.broker import EVERYTHING, Broker, Role
+from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver
+from driftline.broker.links import EVERYTHING, Role
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
@@ -160,13 +161,13 @@ def quiet(overlay: Overlay) -> None:
 
 def _known(here: str, near: Broker, there: str, far: Broker) -> None:
     """Does the other end of a link know what it was told?"""
-    filters, sequences = near.subscriptions.told(there)
-    known = {key for key in far.subscriptions.keys(here) if key != ""}
+    filters, sequences = near.links.subscriptions.told(there)
+    known = {key for key in far.links.subscriptions.keys(here) if key != ""}
     if {*filters, *sequences} != known:
         raise Violation(f"{there} does not know what {here} wants: {filters} {sequences} {known}")
     if near.settings.advertised:
-        offered = near.offers.table.told(there)
-        if offered.keys() != set(far.offers.keys(here)):
+        offered = near.links.offers.table.told(there)
+        if offered.keys() != set(far.links.offers.keys(here)):
             raise Violation(f"{there} does not know what {here} offers: {offered}")
 
 
@@ -177,11 +178,11 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
     for what, here, there in (
         ("subscriptions", _subscriptions(broker), _subscriptions(fresh)),
         ("parties", _parties(broker), _parties(fresh)),
-        ("interests", broker.subscriptions._held, fresh.subscriptions._held),
-        ("offers", broker.offers._held, fresh.offers._held),
+        ("interests", broker.links.subscriptions._held, fresh.links.subscriptions._held),
+        ("offers", broker.links.offers._held, fresh.links.offers._held),
         ("links", broker.roles(), fresh.roles()),
         ("events seen", broker._seen, fresh._seen),
-        ("latest event", broker._latest, fresh._latest),
+        ("latest event", broker.links.latest, fresh.links.latest),
         ("publications", broker._published, fresh._published),
     ):
         if here != there:
@@ -207,13 +208,13 @@ def nothing_left(overlay: Overlay) -> None:
     quiet(overlay)
     for name in overlay.names():
         broker = overlay.station(name).broker
-        for owner, one in broker.subscriptions.wanted():
+        for owner, one in broker.links.subscriptions.wanted():
             # Only masters still want everything, and brokers say so for them.
             if one != EVERYTHING:
                 raise Violation(f"{name} still knows that {owner} wants {one}")
-        for id, one in broker.subscriptions.table:
+        for id, one in broker.links.subscriptions.table:
             if one != EVERYTHING:
-                owners = ", ".join(broker.subscriptions.table.owners(id))
+                owners = ", ".join(broker.links.subscriptions.table.owners(id))
                 raise Violation(f"{name} still tells that {owners} wants {one}")
-        if broker.offers._held:
-            raise Violation(f"{name} still knows of the offers {broker.offers._held}")
+        if broker.links.offers._held:
+            raise Violation(f"{name} still knows of the offers {broker.links.offers._held}")

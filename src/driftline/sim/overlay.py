@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
-from driftline.broker.broker import Role, Settings
 from driftline.broker.effects import Deliver, Effect, Key, Reply, SendBytes, Store, WakeAt
+from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Publish,
@@ -26,6 +26,7 @@ from driftline.broker.requests import (
     Suspend,
     Told,
 )
+from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.model.advertisement import Advertisement
 from driftline.model.standing import Standing

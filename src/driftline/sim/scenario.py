@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driftline.broker.broker import Role, Settings
+from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -24,6 +24,7 @@ from driftline.broker.requests import (
     Unadvertise,
     Unsubscribe,
 )
+from driftline.broker.settings import Settings
 from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.advertisement import Advertisement, advertisement_covers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from driftline.broker.broker import Role
+from driftline.broker.links import Role
 from driftline.sim.overlay import SECOND, Overlay
 
 TOPOLOGIES = ("centralised", "hierarchical", "acyclic", "general", "figure 8", "figure 9")

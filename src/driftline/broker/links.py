@@ -1,0 +1,315 @@
+"""What do neighbours want and offer, and what are they told?
+
+Whoever is connected is an interface: a local party, or a link with a role. All roles are one rule:
+an interface is told what the others want (`routing.table`), and sent what it wants.
+
+    role     tells us its interest   is told ours   used in
+    PEER     yes                     yes            acyclic peer-to-peer
+    CLIENT   yes                     no             hierarchical: the server below
+    MASTER   no: it wants all        yes            hierarchical: the server above
+    MESH     through its homes       as our home    general peer-to-peer
+
+A broker may have links of several roles: that makes the hybrids of the paper [SIENA §4.4], and a
+broker without links is the centralised architecture.
+
+In an overlay that goes by advertisements [SIENA §3.5] what is offered travels the same ways, and
+interest goes only to where something is offered that it could want. A master offers everything: it
+never says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+from driftline.broker.effects import Effect, Send
+from driftline.broker.effects import Key as StoreKey
+from driftline.broker.homes import Homes
+from driftline.broker.settings import Settings
+from driftline.errors import NotSupported
+from driftline.matching.choice import make_matcher
+from driftline.model.advertisement import Advertisement, advertisement_intersects
+from driftline.model.event import Event
+from driftline.model.filter import Filter
+from driftline.model.message import Home, Interest, Neighbours, Offer, Sequence, Steps
+from driftline.routing.advertisements import Advertisements
+from driftline.routing.subscriptions import News, Subscriptions, Which
+from driftline.routing.table import Change, Key
+
+EVERYTHING = Filter(None)
+# Interfaces that are no links; no link has such a name.
+MESH, LOCAL = "\nmesh", "\nlocal"
+_LONG_AGO = -(1 << 55)
+
+
+class Role(StrEnum):
+    """What a link is to us."""
+
+    PEER = "peer"
+    CLIENT = "client"
+    MASTER = "master"
+    MESH = "mesh"
+
+
+class Links:
+    """The links of a broker, what came by them, and what must be said on them."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        put: Callable[[StoreKey, object], None],
+        count: Callable[[], int],
+    ) -> None:
+        self.roles: dict[str, Role] = {}
+        self._expected: dict[str, Role] = {}
+        self._advertised = settings.advertised
+        self._put = put
+        matcher = settings.matcher if isinstance(settings.matcher, str) else "auto"
+        self.subscriptions = Subscriptions(make_matcher(matcher), self._provider)
+        self.offers = Advertisements()
+        self.homes = Homes(
+            name,
+            put,
+            count,
+            lambda key, wanted: self._want(MESH, key, wanted),
+            lambda key, says: self.offer(MESH, key, says),
+        )
+        self._in_mesh = False
+        self.latest = _LONG_AGO
+        """When the newest event was generated that has come here."""
+
+    def restore(self, stored: Mapping[StoreKey, object]) -> None:
+        """Begin with what an earlier life of the broker has kept."""
+        latest = stored.get(("latest",), _LONG_AGO)
+        assert isinstance(latest, int)
+        self.latest = latest
+        for key, value in stored.items():
+            if key[0] == "want":
+                assert isinstance(value, Filter | Sequence)
+                self._want(key[1], key[2], value)
+            elif key[0] == "offer":
+                assert isinstance(value, Advertisement)
+                self.offer(key[1], key[2], value)
+            elif key[0] == "mesh":
+                assert isinstance(value, Neighbours | Home)
+                self.homes.restore(value)
+            elif key[0] == "link":
+                assert isinstance(value, Role)
+                self._open(key[1], value)
+        self.homes.reach()
+        # Links are told everything when they come up.
+        self.offers.table.settle()
+        self.subscriptions.settle()
+
+    # Links that come and go
+
+    def connect(self, link: str, role: Role) -> list[Effect]:
+        """A session on a link has begun, the first or another: say everything on it.
+
+        What the neighbour wanted before counts until it says what it wants now.
+        """
+        said: list[Effect] = []
+        if self.roles.get(link) is not role:
+            if link in self.roles:
+                said += self._close(link)
+            self._put(("link", link), role)
+            self._open(link, role)
+        if role is Role.MESH:
+            said += self.homes.link(link, up=True)
+        elif role is not Role.CLIENT:
+            self._tellable(link, role)
+        said += self.tell(reset=link)
+        if role is Role.MESH and not self.homes.said:
+            # The others may still believe what an earlier life of this broker has said.
+            said += self._say_home(None, None)
+        return said
+
+    def disconnect(self, link: str) -> list[Effect]:
+        """A link is gone for good: whatever came by it is undone."""
+        return [*self._close(link), *self.tell()]
+
+    def expect(self, link: str, role: Role | None) -> None:
+        """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
+        if role is None:
+            self._expected.pop(link, None)
+        else:
+            self._expected[link] = role
+
+    def listeners(self) -> list[str]:
+        """The links on which interest is told: who must say that it has taken effect."""
+        links = {**self._expected, **self.roles}
+        return [link for link, role in links.items() if role is not Role.CLIENT]
+
+    def _open(self, link: str, role: Role) -> None:
+        self.roles[link] = role
+        if role is Role.MESH:
+            if not self._in_mesh:
+                self._in_mesh = True
+                self._tellable(MESH, role)
+        elif role is Role.MASTER:
+            self._want(link, "", EVERYTHING)
+        self.subscriptions.plan()
+
+    def _tellable(self, out: str, role: Role) -> None:
+        """There is an interface that must be told what the others want and offer."""
+        selective = self._advertised and role is not Role.MASTER
+        if self._advertised:
+            self.offers.table.open(out)
+        self.subscriptions.open(
+            out, (lambda wanted: self.offers.provides(out, wanted)) if selective else None
+        )
+
+    def _close(self, link: str) -> list[Effect]:
+        self._put(("link", link), None)
+        if self.roles.pop(link) is Role.MESH:
+            return self.homes.link(link, up=False)
+        self.offers.table.close(link)
+        self.subscriptions.close(link)
+        for key in self.offers.keys(link):
+            self.offer(link, key, None)
+        for key in self.subscriptions.keys(link):
+            self._want(link, key, None)
+        return []
+
+    def _want(self, owner: str, key: Key, wanted: Filter | Sequence | None) -> None:
+        """A link, or the mesh, wants something under a key of its own; None: no longer."""
+        if isinstance(key, str):  # What the mesh wants is kept with its homes.
+            self._put(("want", owner, key), wanted)
+        if isinstance(wanted, Sequence) and wanted.latest < self.latest:
+            # What is on its way there is matched before anything we shall send.
+            wanted = Sequence(wanted.steps, self.latest)
+        self.subscriptions.want(owner, key, wanted)
+
+    def offer(self, owner: str, key: Key, says: Advertisement | None) -> None:
+        """A link, the mesh or a local party offers something; None: no longer."""
+        if isinstance(key, str):
+            self._put(("offer", owner, key), says)
+        changed = self.offers.put(owner, key, says)
+        if changed and self._advertised:
+            self.subscriptions.table.reconsider(
+                owner, lambda one: any(advertisement_intersects(says, one) for says in changed)
+            )
+            self.subscriptions.plan()
+
+    def _provider(self, asker: str, step: tuple[Filter, ...]) -> str | None:
+        """The link that alone may send what satisfies one of these, and can be told of it."""
+        if not self._advertised:
+            return None
+        found = {link for link, role in self.roles.items() if role is Role.MASTER}
+        found.update(owner for one in step for owner in self.offers.providers(one))
+        if asker != LOCAL:
+            found.discard(asker)
+        if len(found) != 1:
+            return None
+        (only,) = found
+        return only if self.roles.get(only) in (Role.PEER, Role.MASTER) else None
+
+    # What neighbours say
+
+    def hear(self, said: Interest | Offer | Neighbours | Home, link: str) -> list[Effect]:
+        """What follows from what a neighbour says of itself, or of other members of a mesh."""
+        if isinstance(said, Interest):
+            return self._interest(said, link)
+        if isinstance(said, Offer):
+            return self._offered(said, link)
+        news = self.homes.hear(said, link)
+        return [] if news is None else [*news, *self.tell()]
+
+    def _interest(self, said: Interest, link: str) -> list[Effect]:
+        if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
+            return []  # A master wants all, and members say what they want to the whole mesh.
+        wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
+        removed = self.subscriptions.keys(link) if said.reset else said.removed
+        for key in [key for key in removed if key not in wanted]:
+            self._want(link, key, None)
+        for key, one in wanted.items():
+            self._want(link, key, one)
+        return self.tell()
+
+    def _offered(self, said: Offer, link: str) -> list[Effect]:
+        if not self._advertised:
+            raise NotSupported("Offer", "this overlay does not go by advertisements")
+        if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
+            return []
+        removed = self.offers.keys(link) if said.reset else said.removed
+        for key in [key for key in removed if key not in said.added]:
+            self.offer(link, key, None)
+        for key, one in said.added.items():
+            self.offer(link, key, one)
+        return self.tell()
+
+    def interested(self, says: Advertisement, asker: str) -> bool:
+        """Does anybody behind a link that says what it wants, but the asker, want some of it?"""
+        masters = (link for link, role in self.roles.items() if role is Role.MASTER)
+        silent = {LOCAL, asker, *masters}
+        return any(
+            owner not in silent and advertisement_intersects(says, wanted)
+            for owner, wanted in self.subscriptions.wanted()
+        )
+
+    # What neighbours are told
+
+    def tell(self, reset: str | None = None) -> list[Effect]:
+        """Settle the tables: one message for each neighbour that must know, or two."""
+        offers = self.offers.table.settle()
+        news = self.subscriptions.settle()
+        effects: list[Effect] = []
+        for out in dict.fromkeys([*offers, *news]):
+            if out == MESH:
+                effects += self._say_home(offers.get(out), news.get(out))
+                continue
+            if out == reset:
+                continue
+            if out in offers:
+                change = offers[out]
+                effects.append(Send(out, Offer(change.added, tuple(change.removed))))
+            if out in news:
+                told = news[out]
+                removed = (*told.filters.removed, *told.removed)
+                sequences = self._delegated(told.added)
+                effects.append(
+                    Send(out, Interest(told.filters.added, removed, sequences=sequences))
+                )
+        if reset is not None and self.roles[reset] in (Role.PEER, Role.MASTER):
+            if self._advertised:
+                effects.append(Send(reset, Offer(self.offers.table.told(reset), reset=True)))
+            filters, steps = self.subscriptions.told(reset)
+            effects.append(
+                Send(reset, Interest(filters, reset=True, sequences=self._delegated(steps)))
+            )
+        return effects
+
+    def _delegated(self, told: Mapping[str, Steps]) -> dict[str, Sequence]:
+        return {key: Sequence(steps, self.latest) for key, steps in told.items()}
+
+    def _say_home(self, offers: Change[Advertisement] | None, news: News | None) -> list[Effect]:
+        if not self.homes.said:
+            # Keys are of this life: the first time all is said.
+            filters, _ = self.subscriptions.told(MESH)
+            offered = self.offers.table.told(MESH) if self._advertised else {}
+            return self.homes.say(filters, (), offered, ())
+        wants = Change[Filter]() if news is None else news.filters
+        offers = offers or Change()
+        return self.homes.say(
+            wants.added, tuple(wants.removed), offers.added, tuple(offers.removed)
+        )
+
+    # Events
+
+    def concerned(self, event: Event, sender: str | None) -> Iterable[Which]:
+        """Which links, or members of the mesh, an event concerns, and by which keys."""
+        return self.subscriptions.concerned(event, sender)
+
+    def passed(self, event: Event) -> None:
+        """An event has come here."""
+        if event.time is not None and event.time > self.latest:
+            self.latest = event.time
+            self._put(("latest",), event.time)
+
+    def _check(self) -> None:
+        self.subscriptions._check()
+        self.offers._check()
+        self.homes._check()
+        meshed = {link for link, role in self.roles.items() if role is Role.MESH}
+        assert meshed == set(self.homes.links())

@@ -1,0 +1,29 @@
+"""What may differ from broker to broker?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driftline.matching.matcher import Matcher
+
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a broker; `advertised` is the same in all of an overlay."""
+
+    matcher: str | Matcher = "auto"
+    advertised: bool = False
+    """May a party publish only what it advertised? Then interest goes only where it is met."""
+    keep: int = 1000
+    """How much is kept for a suspended party."""
+    patience: int = 30 * _DAY
+    """How long (microseconds) half a pattern without WITHIN waits before it is a gap."""
+    hops: int = 64
+    """An event that crossed so many links goes no further."""
+    stores: bool = True
+    """Is there a journal? Without one a broker that crashes begins empty."""
+    alone: bool = False
+    """Is it one that never has links, in the process of its parties? What is told is then had, and
+    nothing need be fit to travel."""
