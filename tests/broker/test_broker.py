@@ -10,6 +10,7 @@ from driftline.broker.effects import Deliver, Effect, Reply, Send, SendBytes, Se
 from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
+    Cancel,
     Confirm,
     Interested,
     Publish,
@@ -26,6 +27,8 @@ from driftline.errors import NotSupported
 from driftline.language.advertising import advertisement
 from driftline.model.message import Answer, Ask, Home, Interest, Neighbours, Offer, Parcel
 from driftline.model.standing import Standing
+from driftline.sim.overlay import Overlay
+from driftline.wire import codec
 from driftline.wire.codec import encode_control
 from driftline.wire.events import encode_batch
 from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
@@ -286,3 +289,32 @@ def test_a_long_outbox_is_sent_in_several_frames() -> None:
     first = encode_frame(Frame(FrameKind.ACK, b"", 8, mine, 0, events[0].sequence))
     station.receive("b", first, 2)
     assert 20 < len(station.broker._outbox["b"]) < 30
+
+
+def test_an_interest_too_long_for_a_frame_is_said_in_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And nothing that was wanted before is forgotten until all has been said."""
+    monkeypatch.setattr(codec, "PAYLOAD_BYTES_MAX", 400)
+    overlay = Overlay()
+    for name in "ab":
+        overlay.broker(name)
+    party = overlay.party("p", "a")
+    texts = [f"SELECT * FROM q WHERE x = {x}" for x in range(40)]
+    for text in texts:
+        overlay.ask(party, Subscribe("r", text, Standing.of(parse(text))))
+    overlay.link("a", "b", Role.PEER)
+    overlay.run()
+    known = overlay.station("b").broker.links.subscriptions
+    assert len(known.keys("a")) == 40
+    overlay.ask(party, Cancel("r", texts[0]))
+    overlay.crash("a")
+    overlay.crash("b")
+    fewest = 40
+    while not overlay.at_rest:
+        overlay.run(overlay.now + 1000)
+        if overlay.up("b"):
+            fewest = min(fewest, len(overlay.station("b").broker.links.subscriptions.keys("a")))
+    assert fewest == 39
+    for name in "ab":
+        overlay.station(name).broker._check()

@@ -75,11 +75,34 @@ class Homes:
             self._put(("mesh", "links", said.origin), said)
             self.reach()
         else:
+            before = [] if said.base else self._journaled(said.origin)
             if not self._mesh.hear_home(said):
                 return None
-            self._put(("mesh", "home", said.origin), self._mesh.home(said.origin))
+            for key in before:
+                self._put(key, None)
+            self._journal(said)
             self.reach(said)
         return self.flood(said, sender)
+
+    def _journaled(self, home: str) -> list[StoreKey]:
+        """The keys that what a member wants and offers is stored by."""
+        wants, offers = self._mesh.wants(home), self._mesh.offers(home)
+        return [
+            *(("mesh", "want", home, key) for key in wants),
+            *(("mesh", "offer", home, key) for key in offers),
+        ]
+
+    def _journal(self, said: Home) -> None:
+        """Store what is different, by itself: homes may be large."""
+        self._put(("mesh", "home", said.origin), said.version)
+        for kind, removed, added in (
+            ("want", said.removed, said.added),
+            ("offer", said.withdrawn, said.offered),
+        ):
+            for key in removed:
+                self._put(("mesh", kind, said.origin, key), None)
+            for key, one in added.items():
+                self._put(("mesh", kind, said.origin, key), one)
 
     def flood(self, message: Neighbours | Home, sender: str) -> list[Effect]:
         """Tell all members but the sender."""
@@ -116,9 +139,27 @@ class Homes:
         """The link on the way to a member; None if there is no way."""
         return self._mesh.next_hop(home)
 
-    def restore(self, said: Neighbours | Home) -> None:
+    def restore(self, stored: Mapping[StoreKey, object]) -> None:
         """Know what was known before a crash."""
-        self._mesh.restore(said)
+        wants: dict[str, dict[str, Filter]] = {}
+        offers: dict[str, dict[str, Advertisement]] = {}
+        for key, value in stored.items():
+            if key[:2] == ("mesh", "links"):
+                assert isinstance(value, Neighbours)
+                self._mesh.restore(value)
+            elif key[:2] == ("mesh", "want"):
+                assert isinstance(value, Filter)
+                wants.setdefault(key[2], {})[key[3]] = value
+            elif key[:2] == ("mesh", "offer"):
+                assert isinstance(value, Advertisement)
+                offers.setdefault(key[2], {})[key[3]] = value
+        for key, value in stored.items():
+            if key[:2] == ("mesh", "home"):
+                assert isinstance(value, int)
+                home = key[2]
+                said = Home(home, value, 0, wants.get(home, {}), offered=offers.get(home, {}))
+                self._mesh.restore(said)
+        self.reach()
 
     def reach(self, said: Home | None = None) -> None:
         """Let those count, and only those, that can be reached now."""

@@ -76,6 +76,8 @@ class Links:
             lambda key, says: self.offer(MESH, key, says),
         )
         self._in_mesh = False
+        # What neighbours have said since their sessions began, until they have said everything.
+        self._heard: dict[tuple[str, type], set[Key]] = {}
         self.latest = _LONG_AGO
         """When the newest event was generated that has come here."""
 
@@ -91,13 +93,10 @@ class Links:
             elif key[0] == "offer":
                 assert isinstance(value, Advertisement)
                 self.offer(key[1], key[2], value)
-            elif key[0] == "mesh":
-                assert isinstance(value, Neighbours | Home)
-                self.homes.restore(value)
             elif key[0] == "link":
                 assert isinstance(value, Role)
                 self._open(key[1], value)
-        self.homes.reach()
+        self.homes.restore(stored)
         # Links are told everything when they come up.
         self.offers.table.settle()
         self.subscriptions.settle()
@@ -115,6 +114,8 @@ class Links:
                 said += self._close(link)
             self._put(("link", link), role)
             self._open(link, role)
+        self._heard[link, Interest] = set()
+        self._heard[link, Offer] = set()
         if role is Role.MESH:
             said += self.homes.link(link, up=True)
         elif role is not Role.CLIENT:
@@ -162,6 +163,8 @@ class Links:
 
     def _close(self, link: str) -> list[Effect]:
         self._put(("link", link), None)
+        self._heard.pop((link, Interest), None)
+        self._heard.pop((link, Offer), None)
         if self.roles.pop(link) is Role.MESH:
             return self.homes.link(link, up=False)
         self.offers.table.close(link)
@@ -220,19 +223,31 @@ class Links:
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
         wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
-        removed = self.subscriptions.keys(link) if said.reset else said.removed
+        removed = self._unsaid(link, said, self.subscriptions.keys(link))
         for key in [key for key in removed if key not in wanted]:
             self._want(link, key, None)
         for key, one in wanted.items():
             self._want(link, key, one)
         return self.tell()
 
+    def _unsaid(self, link: str, said: Interest | Offer, known: list[Key]) -> Iterable[Key]:
+        """The keys that no longer count."""
+        # Until all has been said it may be said in several messages.
+        heard = self._heard.get((link, type(said)))
+        if heard is not None:
+            heard.update(said.added)
+            heard.update(said.sequences if isinstance(said, Interest) else ())
+        if not said.reset:
+            return said.removed
+        self._heard.pop((link, type(said)), None)
+        return [key for key in known if heard is None or key not in heard]
+
     def _offered(self, said: Offer, link: str) -> list[Effect]:
         if not self._advertised:
             raise NotSupported("Offer", "this overlay does not go by advertisements")
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []
-        removed = self.offers.keys(link) if said.reset else said.removed
+        removed = self._unsaid(link, said, self.offers.keys(link))
         for key in [key for key in removed if key not in said.added]:
             self.offer(link, key, None)
         for key, one in said.added.items():

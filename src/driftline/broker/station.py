@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
@@ -16,8 +18,8 @@ from driftline.broker.links import Role
 from driftline.broker.requests import Request
 from driftline.broker.session import NEVER, Heard, Session
 from driftline.broker.settings import Settings
-from driftline.errors import FrameRefused, NotSupported
-from driftline.model.message import Parcel
+from driftline.errors import FrameRefused, InvalidValue, NotSupported
+from driftline.model.message import Control, Interest, Offer, Parcel
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import join
 from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
@@ -145,10 +147,10 @@ class Station:
             if on is None or not on.session.up:
                 continue  # All of it will be said when a session begins.
             if isinstance(effect, Send):
-                payload = encode_control(effect.message)
-                on.said += 1
-                frames = on.session.send(FrameKind.CONTROL, payload, now)
-                carried += _sent(effect.peer, frames)
+                for payload in _payloads(effect.message):
+                    on.said += 1
+                    frames = on.session.send(FrameKind.CONTROL, payload, now)
+                    carried += _sent(effect.peer, frames)
                 continue
             for last, batch in _batches(effect.parcels):
                 on.said += 1
@@ -162,6 +164,30 @@ class Station:
         if soonest < NEVER:
             effects.append(WakeAt(soonest))
         return effects
+
+
+def _payloads(message: Control) -> Iterator[bytes]:
+    """A message as bytes; what is too long for a frame is said in several messages.
+
+    First what is added and at last what is removed, so that nothing is missed in between.
+    """
+    try:
+        yield encode_control(message)
+        return
+    except InvalidValue:
+        if not isinstance(message, Interest | Offer) or len(message.added) < 2:
+            raise
+    first, last = _halves(message)
+    yield from _payloads(first)
+    yield from _payloads(last)
+
+
+def _halves(message: Interest | Offer) -> tuple[Control, Control]:
+    added: list[tuple[str, Any]] = list(message.added.items())
+    some, others = dict(added[: len(added) // 2]), dict(added[len(added) // 2 :])
+    if isinstance(message, Offer):
+        return Offer(some), replace(message, added=others)
+    return Interest(some), replace(message, added=others)
 
 
 def _batches(parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, bytes]]:

@@ -1,8 +1,8 @@
 """What do brokers say to one another?
 
 Control messages travel one by one, events in batches of *parcels*. Each message is a change to what
-the receiver knows of the sender; `reset` says that nothing said before counts any more, which is
-how a link begins again after a fault.
+the receiver knows of the sender; `reset` says that nothing counts any more that was not said since
+the session on the link began, which is how a link begins again after a fault.
 """
 
 from __future__ import annotations

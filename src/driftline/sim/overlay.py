@@ -159,6 +159,10 @@ class Overlay:
         assert station is not None
         return station
 
+    def up(self, name: str) -> bool:
+        """Is a broker there now?"""
+        return self._places[name].station is not None
+
     def links(self) -> Iterable[tuple[str, str]]:
         """All links, in both directions."""
         return list(self._links)
