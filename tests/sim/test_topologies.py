@@ -11,7 +11,7 @@ from driftline.sim.topologies import TOPOLOGIES
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_topology_delivers_what_one_broker_would(topology: str, seed: int) -> None:
-    Scenario(Plan(topology, seed, faults=False)).run()
+    Scenario(Plan(topology, seed, faults="none")).run()
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

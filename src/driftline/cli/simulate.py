@@ -12,6 +12,7 @@ import typer
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_facts, print_json, progress, stderr
 from driftline.sim.checkers import Violation
+from driftline.sim.faults import NONE, RANDOM, faults_of
 from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.soak import soak
 from driftline.sim.topologies import TOPOLOGIES
@@ -24,8 +25,23 @@ def simulate(
     brokers: Annotated[int, typer.Option(min=2, help="At most so many at the beginning.")] = 8,
     matcher: Annotated[str, typer.Option(help="auto, index, poset or scan.")] = "auto",
     faults: Annotated[
-        bool, typer.Option("--faults/--no-faults", help="Loss, crashes, partitions, pauses …")
-    ] = True,
+        str,
+        typer.Option(
+            help="What goes wrong: random (from the seed), none, or a list such as "
+            "loss=0.1,duplicates=0.05,corruption=0.01,reordering,slowest=400000,bandwidth=20000,"
+            "crashes=0.01,lost=0.3,trouble=0.15."
+        ),
+    ] = RANDOM,
+    no_faults: Annotated[
+        bool, typer.Option("--no-faults", help="The same as --faults none.")
+    ] = False,
+    advertised: Annotated[
+        bool | None,
+        typer.Option(
+            "--advertised/--subscribed",
+            help="May only be published what was advertised? The seed decides if not said.",
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Write one line per step here; - is standard output.")
     ] = None,
@@ -37,7 +53,9 @@ def simulate(
     """Run brokers on a simulated network with faults, and check everything that must hold."""
     if topology not in TOPOLOGIES:
         raise typer.BadParameter(f"{topology!r} is none of {', '.join(TOPOLOGIES)}")
-    plan = Plan(topology, seed, steps, brokers, faults, matcher)
+    faults = NONE if no_faults else faults
+    faults_of(faults)  # Or it is refused here.
+    plan = Plan(topology, seed, steps, brokers, faults, matcher, advertised)
     if runs is not None:
         _soak(plan, runs, json)
     else:
@@ -108,7 +126,9 @@ def _soak(like: Plan, runs: int, json: bool) -> None:
 
 def _replay(plan: Plan) -> None:
     """The command that runs it again, with every step told."""
-    rest = "" if plan.faults else " --no-faults"
+    rest = f" --faults {plan.faults}"
+    if plan.advertised is not None:
+        rest += " --advertised" if plan.advertised else " --subscribed"
     stderr.print(
         f"replay: driftline simulate --topology '{plan.topology}' --seed {plan.seed} "
         f"--steps {plan.steps} --brokers {plan.brokers} --matcher {plan.matcher}{rest} --trace -",

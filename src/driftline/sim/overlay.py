@@ -30,10 +30,8 @@ from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.model.advertisement import Advertisement
 from driftline.model.standing import Standing
-from driftline.sim.faults import GOOD
+from driftline.sim.faults import GOOD, SECOND
 from driftline.sim.trace import described
-
-SECOND = 1_000_000
 
 # What the other end of a link is to whoever is at this one.
 OTHER_END = {
@@ -108,7 +106,9 @@ class Overlay:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = count()
         self._places: dict[str, _Place] = {}
+        # When the last frame arrives that was sent so far, and until when a link is busy.
         self._links: dict[tuple[str, str], int] = {}
+        self._busy: dict[tuple[str, str], int] = {}
         self._roles: dict[tuple[str, str], Role] = {}
         self._cut: set[tuple[str, str]] = set()
         self._trace = trace
@@ -131,6 +131,7 @@ class Overlay:
         for end, other in ((here, there), (there, here)):
             del self._links[end, other], self._roles[end, other]
             self._cut.discard((end, other))
+            self._busy.pop((end, other), None)
             self._disconnect(end, other)
 
     def _connect(self, here: str, there: str) -> None:
@@ -352,7 +353,9 @@ class Overlay:
         link = (here, effect.peer)
         if link not in self._links or link in self._cut:
             return
-        for arrival in self.faults.arrivals(self.now, self._links[link], self._draw):
+        size = len(effect.data)
+        left = self._busy[link] = self.faults.leaves(self.now, self._busy.get(link, 0), size)
+        for arrival in self.faults.arrivals(left, self._links[link], self._draw):
             self._links[link] = arrival
             data = self.faults.harmed(effect.data, self._draw)
             self._later(arrival, partial(self._arrive, here, SendBytes(effect.peer, data)))

@@ -35,8 +35,8 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.sim import checkers
 from driftline.sim.checkers import Story, Violation
-from driftline.sim.faults import GOOD, MILLISECOND, LinkFaults
-from driftline.sim.overlay import SECOND, Overlay, Party
+from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
+from driftline.sim.overlay import Overlay, Party
 from driftline.sim.topologies import build, meshed
 
 # A run of sixty steps takes some thousand; one that takes so many goes round in circles.
@@ -54,7 +54,7 @@ class Plan:
     seed: int
     steps: int = 60
     brokers: int = 8
-    faults: bool = True
+    faults: str = RANDOM
     matcher: str = "auto"
     advertised: bool | None = None
 
@@ -82,14 +82,15 @@ class Scenario:
         overlay, story, draw = self.overlay, self.story, self._draw
         self._anchor()
         overlay.run()
-        if self.plan.faults:
-            self._trouble()
+        chosen = faults_of(self.plan.faults)
+        faults = drawn(draw) if chosen is None else chosen
+        self._trouble(faults)
         rewires = draw.random() < 0.3
         for _ in range(self.plan.steps):
             self._step()
             if rewires and draw.random() < 0.08:
                 self._rewire()
-            if self.plan.faults and draw.random() < 0.15:
+            if draw.random() < faults.trouble:
                 self._fault()
             overlay.run(overlay.now + draw.randrange(50 * MILLISECOND))
             checkers.always(overlay, story)
@@ -253,17 +254,10 @@ class Scenario:
         self.overlay.ask(party, Publish(f"publish {number}", event))
         return event
 
-    def _trouble(self) -> None:
-        draw = self._draw
-        self.overlay.faults = LinkFaults(
-            slowest=draw.choice([10, 100, 400]) * MILLISECOND,
-            loss=draw.choice([0.0, 0.05, 0.3]),
-            duplicates=draw.choice([0.0, 0.1]),
-            corruption=draw.choice([0.0, 0.02]),
-            reordering=draw.random() < 0.5,
-        )
-        self.overlay.crashes = draw.choice([0.0, 0.002, 0.01, 0.05])
-        self.overlay.journal_lost = self._losing = draw.choice([0.0, 0.0, 0.3])
+    def _trouble(self, faults: Faults) -> None:
+        self.overlay.faults = faults.link
+        self.overlay.crashes = faults.crashes
+        self.overlay.journal_lost = faults.lost
 
     def _fault(self) -> None:
         draw, overlay = self._draw, self.overlay
@@ -271,7 +265,7 @@ class Scenario:
         links = list(overlay.links())
         if chance < 0.4:
             down = draw.randrange(10 * MILLISECOND, 2 * SECOND)
-            lost = draw.random() < self._losing
+            lost = draw.random() < overlay.journal_lost
             overlay.crash(draw.choice(overlay.names()), lost=lost, down=down)
         elif chance < 0.55:
             overlay.pause(draw.choice(overlay.names()), draw.randrange(SECOND))

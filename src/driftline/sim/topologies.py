@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from driftline.broker.links import Role
-from driftline.sim.overlay import SECOND, Overlay
+from driftline.sim.faults import SECOND
+from driftline.sim.overlay import Overlay
 
 TOPOLOGIES = ("centralised", "hierarchical", "acyclic", "general", "figure 8", "figure 9")
 
