@@ -20,7 +20,18 @@ from driftline.errors import FrameRefused
 from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.event import Event
-from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer, Parcel
+from driftline.model.filter import Filter
+from driftline.model.message import (
+    Answer,
+    Ask,
+    Control,
+    Home,
+    Interest,
+    Neighbours,
+    Offer,
+    Parcel,
+    Sequence,
+)
 from driftline.model.scope import Scope
 from driftline.model.value import time_of
 from driftline.wire import refusal
@@ -42,17 +53,18 @@ FILTERS = {
     for number, text in enumerate(TEXTS)
     for at, one in enumerate(parse(text).filters())
 }
+OFFERS = {
+    "k": advertisement("SELECT * FROM q WHERE x BETWEEN 1 AND 2 OR x = 'a' OR y LIKE 'b%'"),
+    "j": advertisement("SELECT * WHERE z IS NOT NULL AND flag = TRUE"),
+}
 MESSAGES: tuple[Control, ...] = (
     Interest(FILTERS, ("gone", "é"), True),
-    Home("b1", 2**40, 7, dict(list(FILTERS.items())[:2]), ("k",)),
-    Offer(
-        {
-            "k": advertisement("SELECT * FROM q WHERE x BETWEEN 1 AND 2 OR x = 'a' OR y LIKE 'b%'"),
-            "j": advertisement("SELECT * WHERE z IS NOT NULL AND flag = TRUE"),
-        }
-    ),
+    Interest(sequences={"s": Sequence((tuple(FILTERS.values()), (Filter("q"),)), -7)}),
+    Home("b1", 2**40, 7, dict(list(FILTERS.items())[:2]), ("k",), OFFERS, ("o",)),
+    Offer(OFFERS),
     Neighbours("b1", 3, ("b2", "b3")),
     Ask("token"),
+    Ask("token", 7, OFFERS["k"]),
     Answer("token", ("b2",)),
 )
 FULL = Event(
