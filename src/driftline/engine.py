@@ -22,8 +22,7 @@ events is what every broker does.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from typing import TypeAlias
 
@@ -34,11 +33,8 @@ from driftline.broker.requests import (
     Cancel,
     Interested,
     Observed,
-    Redirect,
     Request,
-    Resume,
     Subscribe,
-    Suspend,
     Unadvertise,
 )
 from driftline.broker.settings import Settings
@@ -62,13 +58,9 @@ from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
 from driftline.model.view import View
+from driftline.outlets import Handler, Outlets
 
 Wanted: TypeAlias = str | Statement | Term
-Handler: TypeAlias = Callable[[Handle, Notification], None]
-"""What a party may be told through, instead of the queues of its handles."""
-
-_KEEP = 1000
-"""So much is kept for a suspended party; of more the oldest is forgotten, and told as a gap."""
 
 
 class Engine:
@@ -87,20 +79,13 @@ class Engine:
         matcher: str | Matcher = "auto",
     ) -> None:
         self._clock = SystemClock() if clock is None else clock
-        settings = Settings(
-            matcher=matcher, advertised=advertised, keep=_KEEP, stores=False, alone=True
-        )
+        settings = Settings(matcher=matcher, advertised=advertised, stores=False, alone=True)
         self._broker = Broker("engine", settings=settings)
         self._handles: dict[str, Handle] = {}
         self._rows: dict[str, LiveRows] = {}
         self._tables: dict[str, Table] = {}
         self._ids = count(1)
-        self._handlers: dict[str, Handler] = {}
-        # What handlers are to be told, when everything else is done.
-        self._calls: deque[tuple[Handler, Handle, Notification]] = deque()
-        self._calling = False
-        # What row sets have told suspended parties.
-        self._waiting: dict[str, deque[tuple[Handle, Notification]]] = {}
+        self._outlets = Outlets()
 
     # Subscriptions
 
@@ -168,7 +153,7 @@ class Engine:
             self._ask(handle.party, Subscribe("", handle.id, standing))
         elif handle.on_change is OnChange.REEVALUATE:
             self._reevaluate(handle)
-            self._call()
+            self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
         scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)
@@ -183,15 +168,13 @@ class Engine:
     def suspend(self, party: str) -> None:
         """Tell a party nothing for now; the last thousand of what comes are kept."""
         _check_party(party)
-        self._ask(party, Suspend(""))
+        self._outlets.suspend(party)
 
     def resume(self, party: str) -> None:
         """Tell a party what was kept for it, and go on. What was forgotten is told as a gap."""
         _check_party(party)
-        self._ask(party, Resume(""))
-        for handle, notification in self._waiting.pop(party, ()):
-            self._put(handle, notification)
-        self._call()
+        self._outlets.resume(party)
+        self._outlets.call()
 
     def redirect(self, party: str, handler: Handler | None) -> None:
         """Tell a party through a function from now on, or through its handles again (None).
@@ -200,22 +183,15 @@ class Engine:
         done; so it may publish, subscribe and cancel. If it raises, the others are told first.
         """
         _check_party(party)
-        if handler is not None and not callable(handler):
-            raise InvalidValue(
-                "handler", "a function of a handle and a notification", show(handler)
-            )
-        if handler is None:
-            self._handlers.pop(party, None)
-        else:
-            self._handlers[party] = handler
-        self._ask(party, Redirect("", "" if handler is None else party))
+        _check_handler(handler)
+        self._outlets.redirect(party, handler)
 
     # The broker
 
     def _ask(self, party: str, asked: Request) -> int:
         """Ask the broker, and do what follows; how many notifications that made."""
         told = self._perform(self._broker.handle(asked, party, self._clock.now()))
-        self._call()
+        self._outlets.call()
         return told
 
     def _perform(self, effects: list[Effect]) -> int:
@@ -232,11 +208,7 @@ class Engine:
         for id in deliver.gaps:
             told += self._tell(self._handles[id], NotificationKind.GAP, event, {})
         for id in deliver.subscriptions:
-            handle = self._handles.get(id)
-            if handle is None:
-                continue  # It has ended while its party was suspended.
-            if deliver.gap:
-                told += self._tell(handle, NotificationKind.GAP, event, {})
+            handle = self._handles[id]
             scope = handle._standing.scope(event, env)
             statement = handle.statement
             if isinstance(statement, Pattern):
@@ -248,31 +220,6 @@ class Engine:
                 values = statement.select(scope)
                 told += self._tell(handle, NotificationKind.EVENT, event, values)
         return told
-
-    def _put(self, handle: Handle, notification: Notification) -> None:
-        handler = self._handlers.get(handle.party)
-        if handler is None:
-            handle._pending.append(notification)
-        else:
-            self._calls.append((handler, handle, notification))
-
-    def _call(self) -> None:
-        """Let handlers have what is theirs, one after the other, also what they lead to."""
-        if self._calling or not self._calls:
-            return
-        self._calling = True
-        problems = []
-        try:
-            while self._calls:
-                handler, handle, notification = self._calls.popleft()
-                try:
-                    handler(handle, notification)
-                except Exception as problem:
-                    problems.append(problem)
-        finally:
-            self._calling = False
-        if problems:
-            raise problems[0]
 
     @property
     def _env(self) -> dict[str, Value]:
@@ -296,8 +243,7 @@ class Engine:
         if table is not None and key is not None:
             table.put(key, event)
             told += self._row_changed(table, key, event)
-        if self._calls:
-            self._call()
+        self._outlets.call()
         return told
 
     def _tell(
@@ -316,21 +262,8 @@ class Engine:
         cause = None if kind is NotificationKind.SNAPSHOT else event
         time = self._clock.now() if cause is None or cause.entered is None else cause.entered
         notification = Notification(kind, values, time, handle.epoch, event, events, old, key, last)
-        if handle.id in self._rows and self._broker.edge.suspended(handle.party):
-            self._keep(handle, notification)
-        else:
-            self._put(handle, notification)
+        self._outlets.put(handle, notification)
         return 1
-
-    def _keep(self, handle: Handle, notification: Notification) -> None:
-        waiting = self._waiting.setdefault(handle.party, deque())
-        waiting.append((handle, notification))
-        if len(waiting) > _KEEP:
-            waiting.popleft()
-            first, oldest = waiting[0]
-            if oldest.kind is not NotificationKind.GAP:
-                gap = Notification(NotificationKind.GAP, {}, oldest.time, oldest.epoch)
-                waiting[0] = first, gap
 
     # Tables
 
@@ -353,7 +286,7 @@ class Engine:
             return False
         # The key as the row had it: 1 and 1.0 name the same row.
         self._row_changed(table, row.attributes[table.declaration.key], None)
-        self._call()
+        self._outlets.call()
         return True
 
     def rows(self, name: str) -> list[Event]:
@@ -427,7 +360,7 @@ class Engine:
             follows = name in handle.statement.variables().environment
             if follows and handle.on_change is OnChange.REEVALUATE:
                 self._reevaluate(handle)
-        self._call()
+        self._outlets.call()
 
     @property
     def env(self) -> dict[str, Value]:
@@ -479,6 +412,11 @@ def _event(given: object) -> Event:
     if not isinstance(given, Event):
         raise InvalidValue("event", "an Event", show(given))
     return given
+
+
+def _check_handler(given: object) -> None:
+    if given is not None and not callable(given):
+        raise InvalidValue("handler", "a function of a handle and a notification", show(given))
 
 
 def _check_party(given: object) -> None:

@@ -26,7 +26,7 @@ def seen(handle: dl.Handle) -> list[object]:
 def test_what_comes_while_a_party_is_suspended_is_told_when_it_resumes(engine) -> None:
     mine, other = (engine.subscribe(ANY, party=party) for party in ("alice", "bob"))
     engine.suspend("alice")
-    assert engine.publish(event(1)) == 1
+    assert engine.publish(event(1)) == 2
     engine.publish(event(2))
     assert (seen(mine), seen(other)) == ([], [1, 2])
     engine.resume("alice")
@@ -59,16 +59,20 @@ def test_a_row_set_waits_too(engine) -> None:
         engine.publish(event(x))
     engine.resume("alice")
     told = rows.pending()
-    assert (len(told), told[0].kind, told[1].key) == (1000, "gap", 6)
+    assert (len(told), told[0].kind, told[1].key) == (1001, "gap", 5)
 
 
-def test_a_subscription_that_ended_meanwhile_is_told_nothing(engine) -> None:
-    mine = engine.subscribe(ANY, party="alice")
+def test_what_was_kept_is_told_as_it_was(engine) -> None:
+    """With the parameters it was matched under, also when the subscription has ended since."""
+    mine = engine.subscribe("SELECT x + :p AS y FROM q WHERE x < :p", {"p": 10}, party="alice")
     engine.suspend("alice")
     engine.publish(event(1))
+    mine.set(p=1)
+    engine.publish(event(0))
     mine.cancel()
+    engine.publish(event(0))
     engine.resume("alice")
-    assert mine.pending() == []
+    assert [(n.values["y"], n.epoch) for n in mine.pending()] == [(11, 0), (1, 1)]
 
 
 def test_a_party_is_told_through_the_handler_it_has(engine) -> None:

@@ -239,11 +239,6 @@ class Edge:
         party.suspended = True
         self._put(("suspended", name), True)
 
-    def suspended(self, name: str) -> bool:
-        """Is a party told nothing for now?"""
-        party = self.parties.get(name)
-        return party is not None and party.suspended
-
     def resume(self, name: str) -> list[Deliver]:
         """What waits for a party, which is told again from now on."""
         party = self.parties.setdefault(name, Party())
