@@ -39,6 +39,7 @@ from driftline.broker.requests import (
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotSupported
 from driftline.matching.choice import make_matcher
+from driftline.matching.relations import Relations
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import (
@@ -100,7 +101,7 @@ class Broker:
         self.settings = settings or Settings()
         self._counter = incarnation << _COUNTED_BITS
         self._links: dict[str, Role] = {}
-        self._table = Table()
+        self._table: Table[Filter] = Table(Relations())
         self._puts: dict[StoreKey, object] = {}
         self._edge = Edge(
             self.settings.matcher, self.settings.keep, self._puts.__setitem__, self._count
@@ -334,7 +335,7 @@ class Broker:
             effects.append(Send(reset, Interest(self._table.told(reset), reset=True)))
         return effects
 
-    def _say_home(self, change: Change) -> list[Effect]:
+    def _say_home(self, change: Change[Filter]) -> list[Effect]:
         version, base = self._count(), self._home_version
         # Keys are of this life: the first time all is said.
         added = change.added if base else self._table.told(MESH)
