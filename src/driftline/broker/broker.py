@@ -52,7 +52,6 @@ from driftline.model.message import (
     Offer,
     Parcel,
 )
-from driftline.model.standing import Standing
 from driftline.routing.mesh import Mesh
 from driftline.routing.table import Change, Key, Table
 from driftline.wire.codec import encode_control
@@ -128,7 +127,7 @@ class Broker:
         """Begin with what an earlier life has kept, as if it had only slept."""
         self._edge.restore(stored)
         for id, _, standing in self._edge:
-            self._let(id, standing)
+            self._let(id, routed(standing))
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
@@ -311,7 +310,7 @@ class Broker:
             if home == self.name:
                 continue
             held = self._reached.setdefault(home, {})
-            wanted = self._mesh.wants(home) if self._mesh.next_hop(home) is not None else {}
+            wanted = self._mesh.wants(home) if self._mesh.reaches(home) else {}
             # A change says what is different; only after other news must all be compared.
             changed = [*held, *wanted]
             if said is not None and said.base != 0 and held:
@@ -378,15 +377,16 @@ class Broker:
             owner = self._edge.owner(asked.id)
             if owner is not None and owner != party:
                 return [Reply(party, asked.request, refused=f"{asked.id} is another party's")]
+            filters = routed(asked.standing)
             try:
-                encode_control(Interest(dict(enumerate_keys(routed(asked.standing)))))
+                encode_control(Interest(dict(enumerate_keys(filters))))
             except InvalidValue as problem:
                 return [Reply(party, asked.request, refused=str(problem))]
             if owner is None or self._edge.standing(asked.id) != asked.standing:
                 if owner is not None:
                     self._cancel(asked.id)
                 self._edge.subscribe(party, asked.id, asked.standing)
-                self._let(asked.id, asked.standing)
+                self._let(asked.id, filters)
                 said += self._tell()
         elif isinstance(asked, Cancel | Unsubscribe):
             if isinstance(asked, Unsubscribe):
@@ -410,9 +410,9 @@ class Broker:
             said += self._edge.resume(party)
         return [*said, Reply(party, asked.request)]
 
-    def _let(self, id: str, standing: Standing) -> None:
+    def _let(self, id: str, filters: Sequence[Filter]) -> None:
         """Let a local subscription count for what neighbours are told."""
-        for number, one in enumerate(routed(standing)):
+        for number, one in enumerate(filters):
             self._table.put(LOCAL, (id, number), one)
 
     def _cancel(self, id: str) -> None:
