@@ -1,6 +1,6 @@
 """How long does it take to find the place of a filter among those that cover it?
 
-Ours is `Poset`, which asks an index. Beside it the walk of the paper: down from the roots, below
+Ours is `Poset`, which looks boxes up. Beside it the walk of the paper: down from the roots, below
 every filter that covers the new one [SIENA §5.2.1], for a few more filters once all are there. Both
 must find the same neighbours.
 
