@@ -71,19 +71,25 @@ class Relations(Order[FilterNode]):
         nodes: Iterable[FilterNode] | None
         nodes = self._cells.around(box) if around else self._cells.inside(box)
         if nodes is None:
-            nodes = self if len(self) <= self._few else self._indexed(box, around=around)
+            if len(self) > self._few:
+                return self._indexed(box, around=around)
+            nodes = self
         if around:
             return {node: None for node in nodes if node.box.may_contain(box)}
         return {node: None for node in nodes if box.may_contain(node.box)}
 
-    def _indexed(self, box: Box, *, around: bool) -> Iterable[FilterNode]:
+    def _indexed(self, box: Box, *, around: bool) -> dict[FilterNode, None]:
         if self._nesting is None:
             self._nesting = Nesting(_make_index)
         for node in self._unindexed:
             self._nesting.add(node.id, node.box)
         self._unindexed.clear()
         ids = self._nesting.around(box) if around else self._nesting.inside(box)
-        return map(self._nodes.__getitem__, ids)
+        nodes = map(self._nodes.__getitem__, ids)
+        # The ends have been compared.
+        if around:
+            return {node: None for node in nodes if node.asks <= box.asks}
+        return {node: None for node in nodes if box.asks <= node.asks}
 
     def _keep(self, node: FilterNode) -> None:
         super()._keep(node)
