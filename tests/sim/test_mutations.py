@@ -23,7 +23,8 @@ from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.soak import plans
 from driftline.wire.framing import FrameKind
 
-RUNS = 400
+# The rarest is noticed in one run of two hundred: a crash must come just between two effects.
+RUNS = 1200
 ACK = FrameKind.ACK
 
 Patch = Callable[[pytest.MonkeyPatch], None]

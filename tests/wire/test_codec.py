@@ -50,7 +50,7 @@ from driftline.model.value import INTEGER_MAX, INTEGER_MIN
 from driftline.model.variables import fold
 from driftline.model.view import Aggregate, AggregateFunction
 from driftline.testing.strategies import predicates, scalars
-from driftline.wire import codec, filters
+from driftline.wire import codec, filters, limits
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.limits import (
@@ -637,3 +637,27 @@ UNSAYABLE: dict[str, Any] = {
 def test_what_would_be_refused_is_not_written(name: str) -> None:
     with pytest.raises(InvalidValue):
         encode_control(UNSAYABLE[name])
+
+
+# What is remembered
+
+
+def test_a_filter_that_came_in_other_bytes_is_written_in_ours() -> None:
+    """A longer way to say a number is read, and remembered, but not passed on."""
+    ours = encode_control(
+        Interest({"k": Filter("t", (Constraint("x", Operator.EQ, Literal(77)),))})
+    )
+    theirs = ours.replace(b"\xa1=\x4d", b"\xa1=\xcd\x00\x4d")
+    assert len(theirs) == len(ours) + 2
+    for _ in range(2):
+        message = decode_control(theirs)
+        assert encode_control(message) == ours
+
+
+def test_a_remembered_filter_counts_as_much_as_before() -> None:
+    many = Filter(None, tuple(Constraint("x", Operator.NE, Literal(at)) for at in range(32)))
+    assert encode_control(Interest({"k": many})) == encode_control(Interest({"k": many}))
+    keys = [str(at) for at in range(limits.PARTS_MAX // 64 + 1)]
+    with pytest.raises(InvalidValue, match="constraints and nodes"):
+        encode_control(Interest(dict.fromkeys(keys, many)))
+    assert encode_control(Interest(dict.fromkeys(keys[:-1], many)))

@@ -1,7 +1,7 @@
 """THE BENCHMARKS behind `driftline bench NAME`: one file per question.
 
-Each module has `run(full, say) -> Report`; those in `SIZED` can also be told the sizes, the
-workloads and the batch. A benchmark asserts its answers before it reports a time, runs what a user
+Each module has `run(full, say) -> Report`; those in `SIZED` can also be told the sizes
+and more. A benchmark asserts its answers before it reports a time, runs what a user
 would pick instead in the same run, and trusts CPU time and ratios more than the wall clock. Default
 sizes finish within two minutes; `--full` runs everything.
 """
@@ -12,8 +12,12 @@ BENCHMARKS = {
     "language": "How long do import, parse and one match take, and what does hostile text cost?",
     "matching": "Which of a million filters does an event satisfy, how fast, and at what cost?",
     "covering": "How long does it take to find the place of a filter among those that cover it?",
+    "overlay": "What does it cost a network of brokers to learn who wants what, and to bring it?",
 }
 """Every benchmark by name, with its question; the module has the same name."""
 
-SIZED = ("matching",)
-"""The benchmarks whose sizes and workloads can be chosen."""
+SIZED = {
+    "matching": ("--n", "--workload", "--batch", "--churn"),
+    "overlay": ("--brokers", "--subscriptions", "--events", "--topology"),
+}
+"""The options of the benchmarks whose sizes and workloads can be chosen."""

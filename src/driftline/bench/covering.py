@@ -1,6 +1,6 @@
 """How long does it take to find the place of a filter among those that cover it?
 
-Ours is `Poset`, which asks an index. Beside it the walk of the paper: down from the roots, below
+Ours is `Poset`, which looks boxes up. Beside it the walk of the paper: down from the roots, below
 every filter that covers the new one [SIENA §5.2.1], for a few more filters once all are there. Both
 must find the same neighbours.
 
@@ -18,9 +18,8 @@ from random import Random
 
 from driftline.bench.report import Report, at_most
 from driftline.matching.poset import Poset
-from driftline.matching.relations import FEW, FilterNode
+from driftline.matching.relations import FEW, FilterNode, place_of
 from driftline.model.constraint import Constraint, Operator
-from driftline.model.covering import domains_of
 from driftline.model.expression import Literal
 from driftline.model.filter import Filter
 
@@ -118,7 +117,7 @@ def _walked(poset: Poset, probes: Sequence[Filter]) -> float:
     """CPU seconds to find the places of these filters by the walk; ours must be the same."""
     walk_s = 0.0
     for at, probe in enumerate(probes):
-        new = FilterNode("", probe, domains_of(probe))
+        new = _node(probe)
         start = time.process_time()
         above = _walk_above(poset._relations.roots, new)
         below = _walk_below(poset._relations.roots, new, above)
@@ -129,6 +128,12 @@ def _walked(poset: Poset, probes: Sequence[Filter]) -> float:
         assert node.successors.keys() == {*above}
         assert node.predecessors.keys() == {*below}
     return walk_s
+
+
+def _node(probe: Filter) -> FilterNode:
+    place = place_of(probe)
+    assert place is not None
+    return FilterNode("", probe, *place)
 
 
 def _walk_above(roots: Iterable[FilterNode], new: FilterNode) -> list[FilterNode]:

@@ -166,7 +166,7 @@ class Homes:
         for home in self._mesh.homes() if said is None else [said.origin]:
             if home == self._me:
                 continue
-            there = self._mesh.next_hop(home) is not None
+            there = self._mesh.reaches(home)
             wanted = self._mesh.wants(home) if there else {}
             offered = self._mesh.offers(home) if there else {}
             # A change says what is different; only after other news must all be compared.

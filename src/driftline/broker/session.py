@@ -75,6 +75,11 @@ class Session:
         return self.theirs != 0
 
     @property
+    def acknowledged(self) -> int:
+        """Up to which payload the other end has heard us."""
+        return self._acked
+
+    @property
     def pending(self) -> int:
         """How many payloads are not acknowledged yet."""
         return len(self._sent) + len(self._waiting)

@@ -14,12 +14,13 @@ from typing import Any
 
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
+from driftline.broker.joining import Joinable, groups, joined, subject_of
 from driftline.broker.links import Role
 from driftline.broker.requests import Request
 from driftline.broker.session import NEVER, Heard, Session
 from driftline.broker.settings import Settings
 from driftline.errors import FrameRefused, InvalidValue, NotSupported
-from driftline.model.message import Control, Interest, Offer, Parcel
+from driftline.model.message import Control, Home, Interest, Offer, Parcel
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import join
 from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
@@ -29,15 +30,35 @@ _BATCH_BYTES = 1 << 18
 
 
 class _Link:
-    """A session, and which of its payloads carry events up to which position."""
+    """A session, which of its payloads carry events up to which position, and what waits.
 
-    __slots__ = ("parcels", "role", "said", "session")
+    `told` is the last payload that told something of interest. While it is on its way, what more is
+    to be told waits, by its subject.
+    """
+
+    __slots__ = ("_waiting", "parcels", "role", "said", "session", "told")
 
     def __init__(self, role: Role, number: int) -> None:
         self.role = role
         self.session = Session(number)
+        self.begin()
+
+    def begin(self) -> None:
+        """A session has begun; all that waited will be said anew."""
         self.said = 0
+        self.told = 0
         self.parcels: deque[tuple[int, int]] = deque()
+        self._waiting: dict[str, list[Joinable]] = {}
+
+    def wait(self, subject: str, message: Joinable) -> None:
+        """Let a message wait with those on its subject."""
+        self._waiting.setdefault(subject, []).append(message)
+
+    def rest(self) -> list[list[Joinable]]:
+        """What waited until now, put together as far as it may be."""
+        waited = [group for messages in self._waiting.values() for group in groups(messages)]
+        self._waiting.clear()
+        return waited
 
 
 class Station:
@@ -99,10 +120,9 @@ class Station:
         heard, frames = on.session.receive(frame, now)
         effects = _sent(link, frames)
         if heard.began:
-            on.said = 0
-            on.parcels.clear()
+            on.begin()
             effects += self._carried(self.broker.connect(link, on.role), now)
-        effects += self._acknowledged(link, on, heard)
+        effects += self._acknowledged(link, on, heard, now)
         if heard.said is not None:
             try:
                 effects += self._carried(self._said(link, heard.said, now), now)
@@ -119,11 +139,14 @@ class Station:
             return self.broker.handle_batch(frame.payload, link, now)
         return self.broker.handle(decode_control(frame.payload), link, now)
 
-    def _acknowledged(self, link: str, on: _Link, heard: Heard) -> list[Effect]:
+    def _acknowledged(self, link: str, on: _Link, heard: Heard, now: int) -> list[Effect]:
         arrived = 0
         while on.parcels and on.parcels[0][0] <= heard.acknowledged:
             arrived = on.parcels.popleft()[1]
-        return self.broker.delivered(link, arrived) if arrived else []
+        effects = self.broker.delivered(link, arrived) if arrived else []
+        if on.told <= heard.acknowledged:
+            effects += self._flush(link, on, now)
+        return effects
 
     def ask(self, party: str, asked: Request, now: int) -> list[Effect]:
         """A party asks for something."""
@@ -147,16 +170,41 @@ class Station:
             if on is None or not on.session.up:
                 continue  # All of it will be said when a session begins.
             if isinstance(effect, Send):
-                for payload in _payloads(effect.message):
-                    on.said += 1
-                    frames = on.session.send(FrameKind.CONTROL, payload, now)
-                    carried += _sent(effect.peer, frames)
+                carried += self._tell(effect.peer, on, effect.message, now)
                 continue
             for last, batch in _batches(effect.parcels):
                 on.said += 1
                 on.parcels.append((on.said, last))
                 carried += _sent(effect.peer, on.session.send(FrameKind.EVENTS, batch, now))
         return carried
+
+    def _tell(self, link: str, on: _Link, message: Control, now: int) -> list[Effect]:
+        """Say something on a link, now or together with what follows."""
+        subject = subject_of(message)
+        if subject is None:
+            # It may be about what waits, so it stays behind that.
+            return [*self._flush(link, on, now), *self._put(link, on, message, now)]
+        if on.told > on.session.acknowledged:
+            assert isinstance(message, Interest | Home)
+            on.wait(subject, message)
+            return []
+        return self._put(link, on, message, now)
+
+    def _flush(self, link: str, on: _Link, now: int) -> list[Effect]:
+        """Say all that waited."""
+        effects: list[Effect] = []
+        for group in on.rest():
+            effects += self._put(link, on, joined(group), now)
+        return effects
+
+    def _put(self, link: str, on: _Link, message: Control, now: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for payload in _payloads(message):
+            on.said += 1
+            if subject_of(message) is not None:
+                on.told = on.said
+            effects += _sent(link, on.session.send(FrameKind.CONTROL, payload, now))
+        return effects
 
     def _and_wake(self, effects: list[Effect]) -> list[Effect]:
         times = (on.session.wake_at() for on in self._links.values())

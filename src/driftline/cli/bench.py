@@ -22,6 +22,14 @@ def bench(
     churn: Annotated[
         bool, typer.Option("--churn", help="Also add and discard, ten times.")
     ] = False,
+    brokers: Annotated[str | None, typer.Option("--brokers", help="Of an overlay.")] = None,
+    subscriptions: Annotated[
+        str | None, typer.Option("--subscriptions", help="In an overlay.")
+    ] = None,
+    events: Annotated[str | None, typer.Option("--events", help="Through an overlay.")] = None,
+    topology: Annotated[
+        str | None, typer.Option("--topology", help="acyclic, hierarchical or mesh.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Run a benchmark: ours beside what one would use instead, with the claims we make."""
@@ -33,7 +41,16 @@ def bench(
         return
     if name not in BENCHMARKS:
         raise typer.BadParameter(f"{name!r} is none of {', '.join(BENCHMARKS)}")
-    given = {"--n": n, "--workload": workload, "--batch": batch, "--churn": churn or None}
+    given = {
+        "--n": n,
+        "--workload": workload,
+        "--batch": batch,
+        "--churn": churn or None,
+        "--brokers": brokers,
+        "--subscriptions": subscriptions,
+        "--events": events,
+        "--topology": topology,
+    }
     options = _sized(name, {option: text for option, text in given.items() if text is not None})
     module = import_module(f"driftline.bench.{name.replace('-', '_')}")
     with stderr.status("starting") as status:
@@ -66,8 +83,27 @@ def _sized(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """The options of a benchmark that has sizes, read; refused for one that has none."""
     if not given:
         return {}
-    if name not in SIZED:
-        raise typer.BadParameter(f"{', '.join(given)} cannot be chosen for {name!r}")
+    others = [option for option in given if option not in SIZED.get(name, ())]
+    if others:
+        raise typer.BadParameter(f"{', '.join(others)} cannot be chosen for {name!r}")
+    return _overlay(given) if name == "overlay" else _matching(given)
+
+
+def _overlay(given: dict[str, Any]) -> dict[str, Any]:
+    from driftline.bench.overlay import TOPOLOGIES
+
+    options: dict[str, Any] = {
+        option[2:]: _size(option, word) for option, word in given.items() if option != "--topology"
+    }
+    if "--topology" in given:
+        options["topology"] = given["--topology"]
+        if options["topology"] not in TOPOLOGIES:
+            names = ", ".join(TOPOLOGIES)
+            raise typer.BadParameter(f"--topology: {options['topology']!r} is none of {names}")
+    return options
+
+
+def _matching(given: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"churn": given.get("--churn", False)}
     if "--n" in given:
         options["sizes"] = [_size("--n", word) for word in given["--n"].split(",")]

@@ -45,6 +45,7 @@ from driftline.matching.templates import (
     batch_of,
     check_lengths,
     is_constant,
+    lifted_of,
     row_of,
     template_of,
 )
@@ -242,6 +243,11 @@ class Index:
         template = self._templates.get(id(said))
         if template is not None and len(template.letters) == 1 and template.put(bounds):
             return template.row, 1, template.texts, None
+        lifted = lifted_of(said[0]) if len(said) == 1 and not bounds else None
+        if lifted is not None:
+            template = self._templates.get(id(lifted[0]))
+            if template is not None and template.put(lifted[1]):
+                return template.row, 1, template.texts, None
         while not has_room(self._memory.words, 0):
             self._grow()  # for new axes
         if self._axes.sweep(self._memory.words):
@@ -255,6 +261,11 @@ class Index:
                     # Written with these very values.
                     self._fit(template.letters[0], len(template.texts))
                     return template.row, 1, template.texts, None
+        if lifted is not None and template is None:
+            # Written again below: the next one of this shape need not be.
+            template = template_of(self._axes, self._memory.words, *lifted)
+            if template is not None and len(template.letters) == 1:
+                self._keep(template)
         writer = Writer(self._axes, self._memory.words, values)
         letters, text = writer.letters(said), writer.text
         size = len(text)

@@ -14,9 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
 
-from driftline.matching.box import EVERYWHERE, Box
+from driftline.matching.box import (
+    BETWEEN,
+    EVERYWHERE,
+    FROM,
+    POINT,
+    TO,
+    Box,
+    Shape,
+    high_of,
+    low_of,
+    point_of,
+)
 from driftline.matching.matcher import Matcher
 from driftline.model.constraint import Constraint, Operator
 from driftline.model.event import Event
@@ -25,10 +35,6 @@ from driftline.model.filter import Filter
 
 # As many shapes of filters as a system is likely to have.
 _REMEMBERED = 4096
-
-# Which ends of an attribute are not at infinity, or are they one?
-_FROM, _TO, _POINT = 1, 2, 4
-_Shape: TypeAlias = tuple[tuple[str, int], ...]
 
 
 class Nesting:
@@ -44,9 +50,8 @@ class Nesting:
 
     def add(self, id: str, box: Box) -> None:
         """Take in a box whose id is new."""
-        bounds = _bounds(box)
-        self._containing.add(id, _containing(_shape(box)), bounds)
-        self._contained.add(id, _contained(tuple(box.ends)), bounds)
+        self._containing.add(id, _containing(box.shape), box.bounds)
+        self._contained.add(id, _contained(tuple(box.ends)), box.bounds)
         for name in box.ends:
             self._uses[name] = self._uses.get(name, 0) + 1
 
@@ -61,19 +66,22 @@ class Nesting:
 
     def around(self, box: Box) -> list[str]:
         """The boxes that may contain this one."""
-        return self._containing.match(self._event(box))
+        # What has an end on an attribute that this box has none on does not contain it.
+        return self._containing.match(box.event)
 
     def inside(self, box: Box) -> list[str]:
         """The boxes that this one may contain."""
         return self._contained.match(self._event(box))
 
     def _event(self, box: Box) -> Event:
+        """The box, and everywhere on all attributes that boxes in here have ends on."""
+        if self._uses.keys() <= box.ends.keys():
+            return box.event
         low, high = EVERYWHERE
         ends = {}
         for name in self._uses:
-            ends[_low(name)], ends[_high(name)] = low, high
-        ends.update(_bounds(box))
-        return Event("box", ends)
+            ends[low_of(name)], ends[high_of(name)] = low, high
+        return Event("box", {**ends, **box.bounds})
 
     def __len__(self) -> int:
         return len(self._containing)
@@ -84,53 +92,23 @@ class Nesting:
         assert len(self._containing) == len(self._contained)
 
 
-def _low(name: str) -> str:
-    return f"low {name}"
-
-
-def _high(name: str) -> str:
-    return f"high {name}"
-
-
-def _point(name: str) -> str:
-    return f"point {name}"
-
-
-def _bounds(box: Box) -> dict[str, float]:
-    """The ends by name; where both are one, that one too."""
-    found: dict[str, float] = {}
-    for name, (low, high) in box.ends.items():
-        found[_low(name)], found[_high(name)] = low, high
-        if low == high:
-            found[_point(name)] = low
-    return found
-
-
-def _shape(box: Box) -> _Shape:
-    lowest, highest = EVERYWHERE
-    return tuple(
-        (name, _POINT) if low == high else (name, (low > lowest) * _FROM | (high < highest) * _TO)
-        for name, (low, high) in box.ends.items()
-    )
-
-
 @lru_cache(maxsize=_REMEMBERED)
-def _containing(shape: _Shape) -> tuple[Filter, ...]:
+def _containing(shape: Shape) -> tuple[Filter, ...]:
     asked: list[Constraint] = []
     for name, ends in shape:
-        low, high = Parameter(_low(name)), Parameter(_high(name))
-        if ends == _POINT:
+        low, high = Parameter(low_of(name)), Parameter(high_of(name))
+        if ends == POINT:
             # It contains the same point only, and an equality is what an index looks up first.
-            asked.append(Constraint(_point(name), Operator.EQ, Parameter(_point(name))))
+            asked.append(Constraint(point_of(name), Operator.EQ, Parameter(point_of(name))))
             continue
-        if ends & _FROM:
-            asked.append(Constraint(_low(name), Operator.GE, low))
-        if ends & _TO:
-            asked.append(Constraint(_high(name), Operator.LE, high))
-        if ends == _FROM | _TO:
+        if ends & FROM:
+            asked.append(Constraint(low_of(name), Operator.GE, low))
+        if ends & TO:
+            asked.append(Constraint(high_of(name), Operator.LE, high))
+        if ends == BETWEEN:
             # It follows from the two, and makes the low end lie in an interval as narrow as the
             # box: an index finds narrow intervals without looking at the others.
-            asked.append(Constraint(_low(name), Operator.LE, high))
+            asked.append(Constraint(low_of(name), Operator.LE, high))
     # A tuple that stays the same one: an index knows what it has prepared by its identity.
     return (Filter(None, tuple(asked)),)
 
@@ -139,7 +117,7 @@ def _containing(shape: _Shape) -> tuple[Filter, ...]:
 def _contained(names: tuple[str, ...]) -> tuple[Filter, ...]:
     asked: list[Constraint] = []
     for name in names:
-        asked.append(Constraint(_low(name), Operator.LE, Parameter(_low(name))))
-        asked.append(Constraint(_high(name), Operator.GE, Parameter(_high(name))))
+        asked.append(Constraint(low_of(name), Operator.LE, Parameter(low_of(name))))
+        asked.append(Constraint(high_of(name), Operator.GE, Parameter(high_of(name))))
     # A tuple that stays the same one: an index knows what it has prepared by its identity.
     return (Filter(None, tuple(asked)),)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +25,18 @@ from driftline.matching.axes import Axes
 from driftline.matching.columns import Column, Columns, Texts
 from driftline.matching.letters import INEXACT, Letter, Writer
 from driftline.matching.matcher import Bounds
+from driftline.model.constraint import Constraint, Operator
+from driftline.model.expression import Literal, Parameter
 from driftline.model.filter import Filter
 from driftline.model.value import KIND_OF, Kind, Value
 
 _PLAIN = (np.dtype(np.int64), np.dtype(np.float64))
 _PUT = {Kind.NUMBER: float, Kind.STRING: str}
+# Filters of more constraints than these are not lifted.
+_NAMES = tuple(f"p{number}" for number in range(16))
+_SHAPES_MAX = 4096
+# One filter is often added again: to another index, or when it comes and goes.
+_LIFTED_MAX = 1 << 14
 
 
 class Place(NamedTuple):
@@ -234,3 +242,42 @@ def is_constant(said: Sequence[Filter]) -> bool:
             if not constraint.constant:
                 return False
     return True
+
+
+@lru_cache(maxsize=_LIFTED_MAX)
+def lifted_of(one: Filter) -> tuple[tuple[Filter, ...], Bounds] | None:
+    """A filter without parameters as a shape that others share, and what was constant in it.
+
+    None where a template would not do: with conditions, or operands other than plain numbers and
+    short texts.
+    """
+    if one.conditions:
+        return None
+    shape: list[str | Operator] = []
+    values: dict[str, Value] = {}
+    for name, constraint in zip(_NAMES, one.constraints, strict=False):
+        operand = constraint.operand
+        value = operand.value if type(operand) is Literal else None
+        if value is None or not _is_liftable(value):
+            return None
+        shape += (constraint.attribute, constraint.operator)
+        values[name] = value
+    if len(values) < len(one.constraints) or not values:
+        return None
+    return _shape(one.type, tuple(shape)), values
+
+
+def _is_liftable(value: Value) -> bool:
+    """Would a template take it, whatever others of its kind it was made with?"""
+    kind = type(value)
+    if kind is int or kind is float:
+        return -INEXACT < value < INEXACT  # type: ignore[operator]  # NaN is not
+    return kind is str and _is_short(value)
+
+
+@lru_cache(maxsize=_SHAPES_MAX)
+def _shape(type: str | None, parts: tuple[Any, ...]) -> tuple[Filter, ...]:
+    asked = zip(_NAMES, parts[::2], parts[1::2], strict=False)
+    constraints = (Constraint(attribute, sign, Parameter(name)) for name, attribute, sign in asked)
+    # A tuple that stays the same one: an index knows what it has prepared by its identity.
+    return (Filter(type, tuple(constraints)),)

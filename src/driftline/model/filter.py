@@ -9,7 +9,7 @@ is true of an event if and only if one of its filters is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from driftline.model.comparison import FLIPPED, NEGATED
@@ -33,6 +33,20 @@ class Filter:
     type: str | None
     constraints: tuple[Constraint, ...] = ()
     conditions: tuple[Expression, ...] = ()
+    # Worked out when first asked for: filters are looked up far more often than made.
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((self.type, self.constraints, self.conditions))
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without the hash: that of a text is another in every process.
+        return (Filter, (self.type, self.constraints, self.conditions))
 
     def matches(self, scope: Scope) -> bool:
         """Is every part true of the scope's event?"""

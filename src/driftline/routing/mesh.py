@@ -25,7 +25,16 @@ from driftline.model.message import Home, Neighbours
 class Mesh:
     """What one member knows of the others."""
 
-    __slots__ = ("_homes", "_links", "_me", "_offers", "_states", "_towards", "_versions")
+    __slots__ = (
+        "_homes",
+        "_links",
+        "_me",
+        "_offers",
+        "_states",
+        "_towards",
+        "_versions",
+        "_within",
+    )
 
     def __init__(self, me: str) -> None:
         self._me = me
@@ -35,6 +44,7 @@ class Mesh:
         self._homes: dict[str, dict[str, Filter]] = {}
         self._offers: dict[str, dict[str, Advertisement]] = {}
         self._towards: dict[str, dict[str, str]] = {}
+        self._within: set[str] | None = None
 
     # Links
 
@@ -59,7 +69,14 @@ class Mesh:
             return False
         self._states[state.origin] = state
         self._towards.clear()
+        self._within = None
         return True
+
+    def reaches(self, home: str) -> bool:
+        """Is there a way to a member? As `next_hop`, and one search tells it of all members."""
+        if self._within is None:
+            self._within = {self._me, *self._tree(self._me)}
+        return home in self._within and home != self._me
 
     def next_hop(self, home: str) -> str | None:
         """The link on the way to a member; None if there is no way."""
@@ -94,7 +111,8 @@ class Mesh:
     def hear_home(self, said: Home) -> bool:
         """What a member wants has changed; was that news, to be applied and passed on?"""
         version = self._versions.get(said.origin, 0)
-        if said.version <= version or said.base not in (0, version):
+        # A change from an earlier version says all that has changed since, also what we know.
+        if not said.base <= version < said.version:
             return False
         self._versions[said.origin] = said.version
         home = self._homes.setdefault(said.origin, {})
@@ -150,3 +168,4 @@ class Mesh:
         for home in self._states:
             hop = self.next_hop(home)
             assert hop is None or hop in self._links
+            assert (hop is not None) == self.reaches(home)

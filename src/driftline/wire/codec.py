@@ -30,11 +30,22 @@ from msgspec.msgpack import Decoder, Encoder
 
 from driftline.errors import InvalidValue
 from driftline.model.advertisement import Advertisement
-from driftline.model.message import Answer, Ask, Control, Home, Interest, Neighbours, Offer
+from driftline.model.filter import Filter
+from driftline.model.message import (
+    Answer,
+    Ask,
+    Control,
+    Home,
+    Interest,
+    Neighbours,
+    Offer,
+    Sequence,
+)
 from driftline.model.value import show
 from driftline.wire.filters import Array, Reader, Writer
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.limits import ENTRIES_MAX, FIELDS_MAX, FILTER_BYTES_MAX, NAME_BYTES_MAX
+from driftline.wire.memory import Memory
 from driftline.wire.refusal import described, refused, utf8
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -50,6 +61,8 @@ _AS_TEXT = Decoder(str)
 _AS_FLAG = Decoder(bool)
 _AS_VERSION: Decoder[int] = Decoder(Annotated[int, Meta(ge=0, le=VERSION_MAX)])
 _AS_IT_IS: Decoder[object] = Decoder()
+_MEMORY = Memory()
+_SHORT = 64
 
 
 def encode_control(message: Control) -> bytes:
@@ -136,7 +149,7 @@ def _read_name(raw: Raw, where: str) -> str:
 
 
 def _checked(name: str, where: str) -> str:
-    if len(name.encode()) > NAME_BYTES_MAX:
+    if len(name) > _SHORT and len(name.encode()) > NAME_BYTES_MAX:
         raise refused(where, f"a text of at most {NAME_BYTES_MAX} bytes", described(name))
     return name
 
@@ -161,16 +174,25 @@ def _write_entries(
     writer = Writer(where)
     found: list[str | Raw] = []
     for key, one in entries.items():
+        known = _MEMORY.bytes_of(one)
+        if known is not None and type(key) is str and len(key) <= _SHORT and key.isascii():
+            # Most are such: nothing can be wrong with them, unless they are too many.
+            writer.where = where
+            writer.count(known[1])
+            found += (key, Raw(known[0]))
+            continue
         writer.where = f"{where} {show(key)}"
+        before = writer.parts
         written = _encode(write(writer, one))
         if len(written) > FILTER_BYTES_MAX:
             wanted = f"at most {FILTER_BYTES_MAX} bytes"
             raise InvalidValue(writer.where, wanted, f"{len(written)}")
+        _MEMORY.wrote(one, written, writer.parts - before)
         found += (_write_name(key, writer.where), Raw(written))
     return found
 
 
-def _read_entries(raw: Raw, where: str, read: Callable[[Reader, object], T]) -> dict[str, T]:
+def _read_entries(raw: Raw, where: str, read: Callable[[Reader, Raw], T]) -> dict[str, T]:
     wanted = f"an array of at most {ENTRIES_MAX} keys with something behind each"
     items = _read(_AS_ENTRIES, raw, where, wanted)
     if len(items) % 2:
@@ -182,11 +204,7 @@ def _read_entries(raw: Raw, where: str, read: Callable[[Reader, object], T]) -> 
         reader.where = f"{where} {show(key)}"
         if key in found:
             raise reader.refused("each key once", "it again")
-        one = items[at + 1]
-        size = memoryview(one).nbytes
-        if size > FILTER_BYTES_MAX:
-            raise reader.refused(f"at most {FILTER_BYTES_MAX} bytes", f"{size}")
-        found[key] = read(reader, _read(_AS_IT_IS, one, reader.where, "MessagePack"))
+        found[key] = read(reader, items[at + 1])
     return found
 
 
@@ -200,11 +218,36 @@ def _write_offer(says: Advertisement | None, where: str) -> Raw | None:
 
 
 def _read_offer(raw: Raw, where: str) -> Advertisement | None:
+    reader = Reader(where)
+    array = _read_item(reader, raw)
+    return None if array is None else reader.advertisement(array)
+
+
+def _read_filter(reader: Reader, raw: Raw) -> Filter:
+    short = bytes(raw)
+    known = _MEMORY.filter_of(short)
+    if known is not None:
+        reader.count(known[1])
+        return known[0]
+    before = reader.parts
+    one = reader.filter(_read_item(reader, raw))
+    _MEMORY.read(one, short, reader.parts - before)
+    return one
+
+
+def _read_advertisement(reader: Reader, raw: Raw) -> Advertisement:
+    return reader.advertisement(_read_item(reader, raw))
+
+
+def _read_sequence(reader: Reader, raw: Raw) -> Sequence:
+    return reader.sequence(_read_item(reader, raw))
+
+
+def _read_item(reader: Reader, raw: Raw) -> object:
     size = memoryview(raw).nbytes
     if size > FILTER_BYTES_MAX:
-        raise refused(where, f"at most {FILTER_BYTES_MAX} bytes", f"{size}")
-    array = _read(_AS_IT_IS, raw, where, "MessagePack")
-    return None if array is None else Reader(where).advertisement(array)
+        raise reader.refused(f"at most {FILTER_BYTES_MAX} bytes", f"{size}")
+    return _read(_AS_IT_IS, raw, reader.where, "MessagePack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +264,15 @@ _NAME = _Form(_write_name, _read_name)
 _NAMES = _Form(_write_names, _read_names)
 _FILTERS = _Form(
     lambda entries, where: _write_entries(entries, where, Writer.filter),
-    lambda raw, where: _read_entries(raw, where, Reader.filter),
+    lambda raw, where: _read_entries(raw, where, _read_filter),
 )
 _OFFERS = _Form(
     lambda entries, where: _write_entries(entries, where, Writer.advertisement),
-    lambda raw, where: _read_entries(raw, where, Reader.advertisement),
+    lambda raw, where: _read_entries(raw, where, _read_advertisement),
 )
 _SEQUENCES = _Form(
     lambda entries, where: _write_entries(entries, where, Writer.sequence),
-    lambda raw, where: _read_entries(raw, where, Reader.sequence),
+    lambda raw, where: _read_entries(raw, where, _read_sequence),
 )
 _OFFER = _Form(_write_offer, _read_offer)
 

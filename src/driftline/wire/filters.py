@@ -71,11 +71,11 @@ class Writer:
     `where` names the place in errors; whoever holds the writer keeps it up to date.
     """
 
-    __slots__ = ("_parts", "where")
+    __slots__ = ("parts", "where")
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self._parts = 0
+        self.parts = 0
 
     def filter(self, one: Filter) -> Array:
         """The array of a filter; InvalidValue if a link would not let it pass."""
@@ -102,12 +102,12 @@ class Writer:
         ]
 
     def _constraint(self, constraint: Constraint) -> Array:
-        self._count()
+        self.count()
         self._check(fault_of_constraint(constraint))
         operand = constraint.operand
         array: Array = [self._name(constraint.attribute), constraint.operator.value]
         if isinstance(operand, LikePattern):
-            self._count(_weight(operand.text))
+            self.count(_weight(operand.text))
             array.append(self._name(operand.text))
         elif isinstance(operand, tuple):
             array.extend([self._expression(item, 0) for item in operand])
@@ -116,7 +116,7 @@ class Writer:
         return array
 
     def _expression(self, node: Expression, calls: int) -> object:
-        self._count()
+        self.count()
         if isinstance(node, Literal):
             value = None if node.value is None else admit(node.value, self.where)
             return [TIME, microseconds_of(value)] if isinstance(value, datetime) else value
@@ -128,7 +128,7 @@ class Writer:
         calls += shape.calls
         self._check(_fault_of_size(shape, len(below), calls) or fault_of_node(node))
         if shape.node is Like:
-            self._count(_weight(head[1]))
+            self.count(_weight(head[1]))
         array: Array = [head[0], *map(self._name, head[1:])]
         for child in below:
             array.append(self._expression(child, calls))
@@ -142,9 +142,10 @@ class Writer:
         utf8(text, self.where)
         return text
 
-    def _count(self, parts: int = 1) -> None:
-        self._parts += parts
-        if self._parts > PARTS_MAX:
+    def count(self, parts: int = 1) -> None:
+        """Let so many parts more be in the message."""
+        self.parts += parts
+        if self.parts > PARTS_MAX:
             self._check((f"at most {PARTS_MAX} constraints and nodes in a message", "more"))
 
     def _check(self, fault: Fault | None) -> None:
@@ -158,11 +159,11 @@ class Reader:
     An array is what msgspec makes of MessagePack when it is told nothing: anything at all.
     """
 
-    __slots__ = ("_parts", "where")
+    __slots__ = ("parts", "where")
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self._parts = 0
+        self.parts = 0
 
     def filter(self, array: object) -> Filter:
         """The filter of an array."""
@@ -201,7 +202,7 @@ class Reader:
         return self._name(name), tuple(read)
 
     def _constraint(self, array: object) -> Constraint:
-        self._count()
+        self.count()
         items = self._array(array, "an attribute, an operator and operands", 2)
         attribute, symbol = self._name(items[0]), self._name(items[1])
         operator = _OPERATORS.get(symbol)
@@ -220,7 +221,7 @@ class Reader:
             return None
         if operator in STRING_OPERATORS:
             text = self._name(operands[0])
-            self._count(_weight(text))
+            self.count(_weight(text))
             try:
                 return LikePattern(text)
             except MalformedPattern as error:
@@ -230,7 +231,7 @@ class Reader:
         return self._expression(operands[0], 0)
 
     def _expression(self, item: object, calls: int) -> Expression:
-        self._count()
+        self.count()
         if not isinstance(item, list):
             return Literal(self._constant(item))
         tag = item[0] if item else None
@@ -243,7 +244,7 @@ class Reader:
         if len(names) < shape.names:
             raise self.refused(f"{shape.names} names in a node {tag}", f"{len(names)}")
         if shape.node is Like:
-            self._count(_weight(names[0]))
+            self.count(_weight(names[0]))
         children = item[1 + shape.names :]
         calls += shape.calls
         self._check(_fault_of_size(shape, len(children), calls))
@@ -287,9 +288,10 @@ class Reader:
             raise self.refused(wanted, described(item))
         return item
 
-    def _count(self, parts: int = 1) -> None:
-        self._parts += parts
-        if self._parts > PARTS_MAX:
+    def count(self, parts: int = 1) -> None:
+        """Let so many parts more be in the message."""
+        self.parts += parts
+        if self.parts > PARTS_MAX:
             raise self.refused(f"at most {PARTS_MAX} constraints and nodes in a message", "more")
 
     def _check(self, fault: Fault | None) -> None:
