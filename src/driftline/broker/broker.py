@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from driftline.broker.edge import Edge, exactly_routed, routed
 from driftline.broker.effects import Deliver, Effect, Key, Reply, Send, SendParcels, Store
@@ -54,6 +55,7 @@ from driftline.wire.events import decode_batch
 from driftline.wire.records import encode_parcel
 
 _COUNTED_BITS = 40
+Parts: TypeAlias = Mapping[Part, Filter | Steps]
 
 
 class Broker:
@@ -93,7 +95,7 @@ class Broker:
         """Begin with what an earlier life has kept, as if it had only slept."""
         self.edge.restore(stored)
         for id, _, standing in self.edge:
-            self._let(id, standing)
+            self._let(self._parts(id, standing))
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
@@ -247,9 +249,11 @@ class Broker:
             raise InvalidValue(
                 "id", "one of your own, or a new one", f"{asked.id} of another party"
             )
+        parts: Parts = {}
         if not self.settings.alone:
+            parts = self._parts(asked.id, asked.standing)
             # Refused here, where somebody can be told, if it cannot travel.
-            filters = (one for step in routed(asked.standing) for one in step)
+            filters = (one for part in parts.values() for one in _filters(part))
             encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
         before = None if owner is None else self.edge.standing(asked.id)
         if before == asked.standing:
@@ -260,7 +264,7 @@ class Broker:
             self.edge.subscribe(party, asked.id, asked.standing)
         else:
             self.edge.move(asked.id, asked.standing)
-        self._let(asked.id, asked.standing, before)
+        self._let(parts, {} if before is None else self._parts(asked.id, before))
         return self.links.tell()
 
     def _unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
@@ -274,18 +278,15 @@ class Broker:
             self.edge.cancel(id)
         return self.links.tell()
 
-    def _let(self, id: str, standing: Standing, before: Standing | None = None) -> None:
+    def _let(self, parts: Parts, before: Iterable[Part] = ()) -> None:
         """Let a local subscription count for what neighbours are told."""
-        if self.settings.alone:
-            return
-        parts = self._parts(id, standing)
-        for key in self._parts(id, before) if before is not None else ():
+        for key in before:
             if key not in parts:
                 self.links.subscriptions.drop(LOCAL, key)
         for key, one in parts.items():
             self.links.subscriptions.let(LOCAL, key, one)
 
-    def _parts(self, id: str, standing: Standing) -> dict[Part, Filter | Steps]:
+    def _parts(self, id: str, standing: Standing) -> Parts:
         """What the network must bring for a subscription, by keys."""
         steps = routed(standing)
         if isinstance(standing.statement, Pattern) and exactly_routed(standing):
@@ -422,3 +423,7 @@ class Broker:
         self.edge._check()
         self.links._check()
         assert self._outbox.keys() <= self.links.roles.keys()
+
+
+def _filters(part: Filter | Steps) -> Iterable[Filter]:
+    return (part,) if isinstance(part, Filter) else (one for step in part for one in step)

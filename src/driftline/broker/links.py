@@ -223,14 +223,16 @@ class Links:
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
         wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
-        removed = self._unsaid(link, said, self.subscriptions.keys(link))
+        removed = self._unsaid(link, said, self.subscriptions.keys)
         for key in [key for key in removed if key not in wanted]:
             self._want(link, key, None)
         for key, one in wanted.items():
             self._want(link, key, one)
         return self.tell()
 
-    def _unsaid(self, link: str, said: Interest | Offer, known: list[Key]) -> Iterable[Key]:
+    def _unsaid(
+        self, link: str, said: Interest | Offer, known: Callable[[str], list[Key]]
+    ) -> Iterable[Key]:
         """The keys that no longer count."""
         # Until all has been said it may be said in several messages.
         heard = self._heard.get((link, type(said)))
@@ -240,14 +242,14 @@ class Links:
         if not said.reset:
             return said.removed
         self._heard.pop((link, type(said)), None)
-        return [key for key in known if heard is None or key not in heard]
+        return [key for key in known(link) if heard is None or key not in heard]
 
     def _offered(self, said: Offer, link: str) -> list[Effect]:
         if not self._advertised:
             raise NotSupported("Offer", "this overlay does not go by advertisements")
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []
-        removed = self._unsaid(link, said, self.offers.keys(link))
+        removed = self._unsaid(link, said, self.offers.keys)
         for key in [key for key in removed if key not in said.added]:
             self.offer(link, key, None)
         for key, one in said.added.items():
