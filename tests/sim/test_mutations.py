@@ -69,7 +69,7 @@ def a_neighbour_is_told_what_only_it_wants(patched: pytest.MonkeyPatch) -> None:
 @fault
 def covered_filters_are_told_all_the_same(patched: pytest.MonkeyPatch) -> None:
     def knowing(self, out, node):
-        return True if any(owner != out for owner in self._owners[node]) else None
+        return True if any(owner != out for owner in node.owners) else None
 
     patched.setattr(Table, "_knowing", knowing)
 

@@ -17,14 +17,14 @@ from typing import Any, Generic, Self, TypeVar
 
 
 class Node(ABC):
-    """What is said, whose it is, and its neighbours (dictionaries, to keep their order)."""
+    """What is said, whose it is and how often, and its neighbours (dictionaries, to keep order)."""
 
     __slots__ = ("id", "owners", "predecessors", "said", "successors")
 
     def __init__(self, id: str, said: Any) -> None:
         self.id = id
         self.said = said
-        self.owners: dict[str, None] = {}
+        self.owners: dict[str, int] = {}
         self.successors: dict[Self, None] = {}
         self.predecessors: dict[Self, None] = {}
 

@@ -110,7 +110,7 @@ class Poset:
         for one in held.filters:
             node = self._relations.node(one.bound(bounds))
             if node is not None:
-                node.owners[id] = None
+                node.owners[id] = 1
                 held.nodes[node] = None
         for node in before:
             if node not in held.nodes:

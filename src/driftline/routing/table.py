@@ -70,7 +70,6 @@ class Table(Generic[T]):
         "_held",
         "_known",
         "_order",
-        "_owners",
         "_stale",
         "_touched",
         "_unsaid",
@@ -79,8 +78,6 @@ class Table(Generic[T]):
     def __init__(self, order: Order[Any]) -> None:
         self._order = order
         self._held: dict[Interface, dict[Key, Node]] = {}
-        # Per filter, who wants it and how often.
-        self._owners: dict[Node, dict[Interface, int]] = {}
         self._known: dict[Interface, dict[Node, bool]] = {}
         self._allowed: dict[Interface, Callable[[T], bool] | None] = {}
         self._unsaid: dict[Interface, Change[T]] = {}
@@ -96,11 +93,10 @@ class Table(Generic[T]):
         if node is not None and node is self._held.get(owner, {}).get(key):
             return
         if node is not None:
-            if node not in self._owners:
-                self._owners[node] = {}
+            owners = node.owners
+            if not owners:
                 # It may stand between others now.
                 self._touched.update(node.predecessors)
-            owners = self._owners[node]
             owners[owner] = owners.get(owner, 0) + 1
             self._touched[node] = None
         self.drop(owner, key)
@@ -115,7 +111,7 @@ class Table(Generic[T]):
             return
         if not held:
             del self._held[owner]
-        owners = self._owners[node]
+        owners = node.owners
         owners[owner] -= 1
         self._touched[node] = None
         if owners[owner] == 0:
@@ -141,7 +137,6 @@ class Table(Generic[T]):
         for stale in self._stale.values():
             stale.pop(node, None)
         self._touched.update(node.predecessors)
-        del self._owners[node]
         self._order.remove(node)
         for out in self._known:
             if self._known[out].pop(node, None) is _TOLD:
@@ -206,7 +201,7 @@ class Table(Generic[T]):
         known = self._known[out]
         if any(above in known for above in node.successors):
             return _COVERED
-        if not any(owner != out for owner in self._owners[node]):
+        if not any(owner != out for owner in node.owners):
             return None
         allowed = self._allowed[out]
         return _TOLD if allowed is None or allowed(node.said) else None
@@ -228,7 +223,8 @@ class Table(Generic[T]):
 
     def owners(self, id: str) -> Iterable[Interface]:
         """Who wants the filter that goes by this key."""
-        return self._owners[self._order.by_id(id)]
+        owners: dict[Interface, int] = self._order.by_id(id).owners
+        return owners
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         return ((node.id, node.said) for node in self._order)
@@ -246,7 +242,7 @@ class Table(Generic[T]):
             for node in held.values():
                 owners = counted.setdefault(node, {})
                 owners[owner] = owners.get(owner, 0) + 1
-        assert counted == self._owners
+        assert counted == {node: node.owners for node in self._order}
         assert set(counted) == set(self._order)
         for out, known in self._known.items():
             allowed = self._allowed[out] or (lambda _: True)
