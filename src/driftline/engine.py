@@ -27,6 +27,7 @@ from itertools import count
 from typing import TypeAlias
 
 from driftline.broker.broker import Broker
+from driftline.broker.edge import check_executable
 from driftline.broker.effects import Deliver, Effect, Reply
 from driftline.broker.requests import (
     Advertise,
@@ -109,13 +110,14 @@ class Engine:
         standing = Standing.of(statement, params, self._clock.now())
         table = self._table_of(statement) if rows else None
         handle = Handle(self, f"s{next(self._ids)}", party, standing, on_change)
+        self._handles[handle.id] = handle
         if table is not None:
             assert isinstance(statement, Subscription)
             self._rows[handle.id] = LiveRows(statement)
             self._snapshot(handle, table)
+            self._outlets.call()
         else:
             self._ask(party, Subscribe("", handle.id, standing))
-        self._handles[handle.id] = handle
         return handle
 
     def unsubscribe(
@@ -238,7 +240,10 @@ class Engine:
         now = self._clock.now()
         event = _event(event).entering(now)
         table = self._tables.get(event.type) if self._tables else None
-        key = None if table is None else table.declaration.admit(event)
+        key = None
+        if table is not None:
+            self._broker.check_advertised(event, party)
+            key = table.declaration.admit(event)
         told = self._perform(self._broker.publish(event, party, now))
         if table is not None and key is not None:
             table.put(key, event)
@@ -438,9 +443,5 @@ def _statement(wanted: Wanted) -> Statement:
         statement = wanted
     else:
         statement = parse(wanted)
-    if isinstance(statement, View):
-        raise NotSupported(str(statement), "views are not executed by this version of the engine")
-    if isinstance(statement, Subscription) and statement.change is not None:
-        why = "conditions on the value last told are not executed by this version of the engine"
-        raise NotSupported(str(statement.change), why)
+    check_executable(statement)
     return statement

@@ -46,7 +46,7 @@ class Outlets:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._suspended: dict[str, _Kept] = {}
-        self._calls: deque[tuple[Handler, Handle, Notification]] = deque()
+        self._calls: deque[tuple[Handle, Notification]] = deque()
         self._calling = False
 
     def put(self, handle: Handle, told: Notification) -> None:
@@ -55,11 +55,10 @@ class Outlets:
         if kept is not None:
             kept.put(handle, told)
             return
-        handler = self._handlers.get(handle.party) if self._handlers else None
-        if handler is None:
-            handle._pending.append(told)
+        if self._handlers and handle.party in self._handlers:
+            self._calls.append((handle, told))
         else:
-            self._calls.append((handler, handle, told))
+            handle._pending.append(told)
 
     def suspend(self, party: str) -> None:
         """Keep what comes for a party."""
@@ -87,7 +86,12 @@ class Outlets:
         problems = []
         try:
             while self._calls:
-                handler, handle, told = self._calls.popleft()
+                handle, told = self._calls.popleft()
+                # One that was called before may have suspended or redirected it.
+                handler = self._handlers.get(handle.party)
+                if handler is None or handle.party in self._suspended:
+                    self.put(handle, told)
+                    continue
                 try:
                     handler(handle, told)
                 except Exception as problem:

@@ -130,6 +130,50 @@ def test_a_handler_that_fails_keeps_nobody_from_being_told(engine) -> None:
     assert told == [1, 2]
 
 
+def test_a_handler_that_suspends_or_redirects_its_party_is_not_called_again(engine) -> None:
+    told: list[object] = []
+
+    def once(handle: dl.Handle, notification: dl.Notification) -> None:
+        told.append(notification.values["x"])
+        engine.suspend("alice")
+
+    mine, also = (engine.subscribe(ANY, party="alice") for _ in range(2))
+    engine.redirect("alice", once)
+    engine.publish(event(1))
+    assert told == [1]
+    engine.redirect("alice", lambda handle, n: engine.redirect("alice", None))
+    engine.resume("alice")
+    engine.publish(event(2))
+    assert (told, seen(mine), seen(also)) == ([1], [2], [2])
+
+
+def test_a_handler_is_called_with_the_snapshot_when_it_is_taken(engine) -> None:
+    engine.table("q", key="x")
+    engine.publish(event(1))
+    told: list[str] = []
+    engine.redirect("alice", lambda handle, n: told.append(n.kind.value))
+    engine.subscribe(ANY, party="alice", rows=True)
+    assert told == ["snapshot"]
+
+
+def test_a_handler_that_fails_leaves_subscriptions_as_they_are(engine) -> None:
+    engine.table("q", key="x")
+    engine.publish(event(1))
+
+    def fails(handle: dl.Handle, notification: dl.Notification) -> None:
+        raise RuntimeError("no")
+
+    engine.redirect("alice", fails)
+    with pytest.raises(RuntimeError):
+        engine.subscribe(ANY, party="alice", rows=True)
+    engine.redirect("alice", None)
+    engine._check()
+    other = engine.subscribe(ANY, party="bob")
+    engine.publish(event(2))
+    assert seen(other) == [2]
+    engine._check()
+
+
 @pytest.mark.parametrize("bad", [7, "print"])
 def test_a_handler_is_a_function(engine, bad) -> None:
     with pytest.raises(InvalidValue, match="handler"):

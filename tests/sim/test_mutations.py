@@ -284,7 +284,7 @@ def interest_goes_where_nothing_is_offered(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def anybody_may_publish_anything(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Broker, "_check_advertised", lambda self, event, party: None)
+    patched.setattr(Broker, "check_advertised", lambda self, event, party: None)
 
 
 @fault

@@ -7,11 +7,12 @@ no clock and draws no chance: messages in, effects out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as Series
 from dataclasses import replace
 from typing import TypeAlias
 
-from driftline.broker.edge import Edge, exactly_routed, routed
+from driftline.broker.edge import Edge, check_executable, exactly_routed, routed
 from driftline.broker.effects import Deliver, Effect, Key, Reply, Send, SendParcels, Store
 from driftline.broker.links import LOCAL, MESH, Links, Role
 from driftline.broker.requests import (
@@ -32,7 +33,7 @@ from driftline.broker.requests import (
 )
 from driftline.broker.settings import Settings
 from driftline.broker.waves import Waves
-from driftline.errors import InvalidValue, NotAdvertised
+from driftline.errors import InvalidValue, NotAdvertised, NotSupported
 from driftline.model.advertisement import Advertisement, advertisement_covers
 from driftline.model.event import Event
 from driftline.model.filter import Filter
@@ -45,16 +46,25 @@ from driftline.model.message import (
     Neighbours,
     Offer,
     Parcel,
+    Sequence,
     Steps,
 )
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
+from driftline.model.value import show
 from driftline.routing.table import Key as Part
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
+from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.records import encode_parcel
 
 _COUNTED_BITS = 40
+INCARNATIONS = 1 << 23
+"""A broker may start so often: its numbers are to fit 63 bits."""
+
+_HOMES_BYTES_MAX = 1 << 15
+# What a frame has room for, with the names of homes and a good deal to spare.
+_RECORD_BYTES_MAX = PAYLOAD_BYTES_MAX - (1 << 17)
 Parts: TypeAlias = Mapping[Part, Filter | Steps]
 
 
@@ -68,6 +78,10 @@ class Broker:
         settings: Settings | None = None,
         stored: Mapping[Key, object] | None = None,
     ) -> None:
+        if not 0 < incarnation < INCARNATIONS:
+            raise InvalidValue(
+                "incarnation", f"a number from 1 to {INCARNATIONS - 1}", show(incarnation)
+            )
         self.name = name
         self.settings = settings or Settings()
         self._counter = incarnation << _COUNTED_BITS
@@ -117,7 +131,7 @@ class Broker:
         """What to do first after a crash: tell parties again what they may not have had."""
         return self._out(self.edge.again())
 
-    def _out(self, effects: Sequence[Effect]) -> list[Effect]:
+    def _out(self, effects: Series[Effect]) -> list[Effect]:
         """The effects, after a store of what must be kept before they are seen."""
         if not self._puts or not self.settings.stores:
             self._puts.clear()
@@ -216,10 +230,10 @@ class Broker:
                 said += self._advertise(asked, party)
             elif isinstance(asked, Unadvertise):
                 said += self._unadvertise(asked, party)
-        except (InvalidValue, NotAdvertised) as problem:
+            elif isinstance(asked, Confirm | Interested):
+                return self._wave(asked, party, now)
+        except (InvalidValue, NotAdvertised, NotSupported) as problem:
             return [Reply(party, asked.request, problem)]
-        if isinstance(asked, Confirm | Interested):
-            return self._wave(asked, party, now)
         if isinstance(asked, Told):
             self.edge.had(party, asked.number)
             return []
@@ -230,10 +244,7 @@ class Broker:
         elif isinstance(asked, Redirect):
             said += self.edge.redirect(party, asked.handler)
         elif isinstance(asked, Observed):
-            if asked.value is None:
-                self.edge.env.pop(asked.name, None)
-            else:
-                self.edge.env[asked.name] = asked.value
+            self.edge.observe(asked.name, asked.value)
         return [*said, Reply(party, asked.request)]
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
@@ -241,6 +252,7 @@ class Broker:
         if says is not None and self._interested(says, ""):
             return [Reply(party, asked.request, interested=True)]
         ask = Ask(f"{self.name} {self._count()}", asked.within, says)
+        encode_control(ask)
         return self._waves.begin(ask, party, asked.request, self.links.listeners(), now)
 
     def _subscribe(self, asked: Subscribe, party: str) -> list[Effect]:
@@ -249,6 +261,7 @@ class Broker:
             raise InvalidValue(
                 "id", "one of your own, or a new one", f"{asked.id} of another party"
             )
+        check_executable(asked.standing.statement)
         parts: Parts = {}
         if not self.settings.alone:
             parts = self._parts(asked.id, asked.standing)
@@ -256,7 +269,7 @@ class Broker:
             filters = (one for part in parts.values() for one in _filters(part))
             encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
         before = None if owner is None else self.edge.standing(asked.id)
-        if before == asked.standing:
+        if before is not None and before.same(asked.standing):
             return []
         if before is None or before.statement != asked.standing.statement:
             if before is not None:
@@ -289,7 +302,7 @@ class Broker:
     def _parts(self, id: str, standing: Standing) -> Parts:
         """What the network must bring for a subscription, by keys."""
         steps = routed(standing)
-        if isinstance(standing.statement, Pattern) and exactly_routed(standing):
+        if isinstance(standing.statement, Pattern) and exactly_routed(standing) and _fits(steps):
             return {(id, -1): steps}
         filters = dict.fromkeys(one for step in steps for one in step)
         return {(id, at): one for at, one in enumerate(filters)}
@@ -327,12 +340,12 @@ class Broker:
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
         event = event.entering(now)
-        if self.settings.advertised:
-            self._check_advertised(event, party)
+        self.check_advertised(event, party)
         if self.settings.alone:
             return [*self.edge.take(event, self.name, self._count())]
         parcel = Parcel(self.name, self._count(), event, party)
-        encode_parcel(parcel)
+        if len(encode_parcel(parcel)) > _RECORD_BYTES_MAX:
+            raise InvalidValue("event", f"at most {_RECORD_BYTES_MAX} bytes", "more")
         return self._parcels((parcel,), None)
 
     def _published_by(self, asked: Publish, party: str, now: int) -> list[Effect]:
@@ -348,7 +361,10 @@ class Broker:
                 self._published[party] = self._puts["published", party] = number
         return [*said, Reply(party, asked.request)]
 
-    def _check_advertised(self, event: Event, party: str) -> None:
+    def check_advertised(self, event: Event, party: str) -> None:
+        """Raise if a party must not publish what it has not advertised, and has not."""
+        if not self.settings.advertised:
+            return
         problems = [one.uncovered(event) for one in self._advertised.get(party, {}).values()]
         if None not in problems:
             why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
@@ -356,7 +372,8 @@ class Broker:
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
-        return self._out(self._parcels(decode_batch(batch), sender))
+        parcels = (_entered(parcel, now) for parcel in decode_batch(batch))
+        return self._out(self._parcels(parcels, sender))
 
     def _parcels(self, parcels: Iterable[Parcel], sender: str | None) -> list[Effect]:
         """What follows from events that came by a link, or entered here."""
@@ -402,7 +419,8 @@ class Broker:
             if hop is not None:
                 by_hop.setdefault(hop, {})[home] = None
         for hop, meant in by_hop.items():
-            self._send(parcel, (hop,), tuple(meant), sent)
+            for some in _apart(meant):
+                self._send(parcel, (hop,), some, sent)
         return told
 
     def _send(
@@ -423,6 +441,36 @@ class Broker:
         self.edge._check()
         self.links._check()
         assert self._outbox.keys() <= self.links.roles.keys()
+
+
+def _entered(parcel: Parcel, now: int) -> Parcel:
+    """A parcel whose event has its stamps, whoever has sent it."""
+    event = parcel.event.entering(now)
+    return parcel if event is parcel.event else replace(parcel, event=event)
+
+
+def _fits(steps: Steps) -> bool:
+    """Could somebody else be asked to look after it?"""
+    try:
+        encode_control(Interest(sequences={"": Sequence(steps)}))
+    except InvalidValue:
+        return False
+    return True
+
+
+def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Homes as so many as one parcel can name."""
+    some: list[str] = []
+    size = 0
+    for home in homes:
+        length = 4 + 4 * len(home)  # at most
+        if some and size + length > _HOMES_BYTES_MAX:
+            yield tuple(some)
+            some, size = [], 0
+        some.append(home)
+        size += length
+    if some:
+        yield tuple(some)
 
 
 def _filters(part: Filter | Steps) -> Iterable[Filter]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from driftline.broker.effects import Deliver, Key
+from driftline.errors import NotSupported
 from driftline.matching.choice import make_matcher
 from driftline.matching.lazy import Lazy, fixed_of
 from driftline.matching.matcher import Matcher
@@ -25,6 +26,7 @@ from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
+from driftline.model.view import View
 
 
 @dataclass(slots=True)
@@ -153,6 +155,14 @@ class Edge:
             and covers(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
+    def observe(self, name: str, value: Value | None) -> None:
+        """A variable of the environment has a value, None: nobody knows."""
+        self._put(("env", name), value)
+        if value is None:
+            self.env.pop(name, None)
+        else:
+            self.env[name] = value
+
     def interested(self, says: Advertisement) -> bool:
         """Could some of what is advertised satisfy somebody here? May say yes too often."""
         return any(
@@ -262,6 +272,8 @@ class Edge:
             if key[0] == "sub":
                 assert isinstance(value, tuple)
                 self.subscribe(value[0], key[1], value[1])
+            elif key[0] == "env":
+                self.env[key[1]] = value  # type: ignore[assignment]  # as it was put
             elif key[0] == "suspended":
                 self.parties.setdefault(key[1], Party()).suspended = True
             elif key[0] == "handler":
@@ -300,6 +312,15 @@ class Edge:
             sequence._check()
         self._plain._check()
         self._steps._check()
+
+
+def check_executable(statement: Statement) -> None:
+    """Raise unless it is something that is executed here."""
+    if isinstance(statement, View):
+        raise NotSupported(str(statement), "views are not executed by this version")
+    if isinstance(statement, Subscription) and statement.change is not None:
+        why = "conditions on the value last told are not executed by this version"
+        raise NotSupported(str(statement.change), why)
 
 
 def _steps(id: str, standing: Standing) -> Iterator[tuple[str, Standing]]:

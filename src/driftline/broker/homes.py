@@ -130,6 +130,15 @@ class Homes:
         self._mesh.hear_home(said)
         return self.flood(said, self._me)
 
+    def known(self, home: str) -> tuple[Mapping[str, Filter], Mapping[str, Advertisement]]:
+        """What a member is known to want and offer."""
+        return self._mesh.wants(home), self._mesh.offers(home)
+
+    def states(self) -> list[Neighbours]:
+        """The links that members are known to have."""
+        known = (one for one in self._mesh.known() if isinstance(one, Neighbours))
+        return sorted(known, key=lambda one: one.origin)
+
     @property
     def said(self) -> bool:
         """Has the mesh been told what those behind us want, in this life?"""

@@ -41,6 +41,7 @@ def groups(messages: Series[Joinable]) -> Iterator[list[Joinable]]:
     entries = 0
     for message in messages:
         count = len(message.added) + len(message.removed)
+        count += len(message.offered if isinstance(message, Home) else message.sequences)
         if group and entries + count > ENTRIES_MAX:
             yield group
             group, entries = [], 0

@@ -27,6 +27,7 @@ from driftline.broker.effects import Key as StoreKey
 from driftline.broker.homes import Homes
 from driftline.broker.settings import Settings
 from driftline.errors import NotSupported
+from driftline.matching.bounds import parameters_of
 from driftline.matching.choice import make_matcher
 from driftline.model.advertisement import Advertisement, advertisement_intersects
 from driftline.model.event import Event
@@ -37,6 +38,7 @@ from driftline.routing.subscriptions import News, Subscriptions, Which
 from driftline.routing.table import Change, Key
 
 EVERYTHING = Filter(None)
+ANYTHING = Advertisement(None, anything=True)
 # Interfaces that are no links; no link has such a name.
 MESH, LOCAL = "\nmesh", "\nlocal"
 _LONG_AGO = -(1 << 55)
@@ -51,6 +53,10 @@ class Role(StrEnum):
     MESH = "mesh"
 
 
+def _filters_of(sequences: Iterable[Sequence]) -> Iterable[Filter]:
+    return (one for sequence in sequences for step in sequence.steps for one in step)
+
+
 class Links:
     """The links of a broker, what came by them, and what must be said on them."""
 
@@ -63,7 +69,7 @@ class Links:
     ) -> None:
         self.roles: dict[str, Role] = {}
         self._expected: dict[str, Role] = {}
-        self._advertised = settings.advertised
+        self.advertised = settings.advertised
         self._put = put
         matcher = settings.matcher if isinstance(settings.matcher, str) else "auto"
         self.subscriptions = Subscriptions(make_matcher(matcher), self._provider)
@@ -79,7 +85,7 @@ class Links:
         # What neighbours have said since their sessions began, until they have said everything.
         self._heard: dict[tuple[str, type], set[Key]] = {}
         self.latest = _LONG_AGO
-        """When the newest event was generated that has come here."""
+        """When the newest event was generated that has come here, or to whoever asked of us."""
 
     def restore(self, stored: Mapping[StoreKey, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -150,12 +156,13 @@ class Links:
                 self._tellable(MESH, role)
         elif role is Role.MASTER:
             self._want(link, "", EVERYTHING)
+            self.offer(link, "", ANYTHING)
         self.subscriptions.plan()
 
     def _tellable(self, out: str, role: Role) -> None:
         """There is an interface that must be told what the others want and offer."""
-        selective = self._advertised and role is not Role.MASTER
-        if self._advertised:
+        selective = self.advertised and role is not Role.MASTER
+        if self.advertised:
             self.offers.table.open(out)
         self.subscriptions.open(
             out, (lambda wanted: self.offers.provides(out, wanted)) if selective else None
@@ -179,8 +186,10 @@ class Links:
         """A link, or the mesh, wants something under a key of its own; None: no longer."""
         if isinstance(key, str):  # What the mesh wants is kept with its homes.
             self._put(("want", owner, key), wanted)
-        if isinstance(wanted, Sequence) and wanted.latest < self.latest:
-            # What is on its way there is matched before anything we shall send.
+        if isinstance(wanted, Sequence):
+            # What is on its way there is matched before anything we shall send; and whoever looks
+            # after a part of it for us must know what the asker has seen.
+            self._passed(wanted.latest)
             wanted = Sequence(wanted.steps, self.latest)
         self.subscriptions.want(owner, key, wanted)
 
@@ -189,7 +198,7 @@ class Links:
         if isinstance(key, str):
             self._put(("offer", owner, key), says)
         changed = self.offers.put(owner, key, says)
-        if changed and self._advertised:
+        if changed and self.advertised:
             self.subscriptions.table.reconsider(
                 owner, lambda one: any(advertisement_intersects(says, one) for says in changed)
             )
@@ -197,10 +206,12 @@ class Links:
 
     def _provider(self, asker: str, step: tuple[Filter, ...]) -> str | None:
         """The link that alone may send what satisfies one of these, and can be told of it."""
-        if not self._advertised:
+        if not self.advertised:
             return None
-        found = {link for link, role in self.roles.items() if role is Role.MASTER}
-        found.update(owner for one in step for owner in self.offers.providers(one))
+        # What a mesh says of its offers may overtake its events, and so may who looks after a part.
+        if self._in_mesh:
+            return None
+        found = {owner for one in step for owner in self.offers.providers(one)}
         if asker != LOCAL:
             found.discard(asker)
         if len(found) != 1:
@@ -222,6 +233,11 @@ class Links:
     def _interest(self, said: Interest, link: str) -> list[Effect]:
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
+        for unbound in (*said.added.values(), *_filters_of(said.sequences.values())):
+            # Nearly all have constants only, which is quickly seen.
+            plain = not unbound.conditions and all(part.constant for part in unbound.constraints)
+            if not plain and parameters_of((unbound,)):
+                raise NotSupported(str(unbound), "parameters are bound where the subscriber is")
         wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
         removed = self._unsaid(link, said, self.subscriptions.keys)
         for key in [key for key in removed if key not in wanted]:
@@ -245,7 +261,7 @@ class Links:
         return [key for key in known(link) if heard is None or key not in heard]
 
     def _offered(self, said: Offer, link: str) -> list[Effect]:
-        if not self._advertised:
+        if not self.advertised:
             raise NotSupported("Offer", "this overlay does not go by advertisements")
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []
@@ -289,7 +305,7 @@ class Links:
                     Send(out, Interest(told.filters.added, removed, sequences=sequences))
                 )
         if reset is not None and self.roles[reset] in (Role.PEER, Role.MASTER):
-            if self._advertised:
+            if self.advertised:
                 effects.append(Send(reset, Offer(self.offers.table.told(reset), reset=True)))
             filters, steps = self.subscriptions.told(reset)
             effects.append(
@@ -304,7 +320,7 @@ class Links:
         if not self.homes.said:
             # Keys are of this life: the first time all is said.
             filters, _ = self.subscriptions.told(MESH)
-            offered = self.offers.table.told(MESH) if self._advertised else {}
+            offered = self.offers.table.told(MESH) if self.advertised else {}
             return self.homes.say(filters, (), offered, ())
         wants = Change[Filter]() if news is None else news.filters
         offers = offers or Change()
@@ -320,9 +336,13 @@ class Links:
 
     def passed(self, event: Event) -> None:
         """An event has come here."""
-        if event.time is not None and event.time > self.latest:
-            self.latest = event.time
-            self._put(("latest",), event.time)
+        assert event.time is not None
+        self._passed(event.time)
+
+    def _passed(self, time: int) -> None:
+        if time > self.latest:
+            self.latest = time
+            self._put(("latest",), time)
 
     def _check(self) -> None:
         self.subscriptions._check()

@@ -223,19 +223,30 @@ def _payloads(message: Control) -> Iterator[bytes]:
         yield encode_control(message)
         return
     except InvalidValue:
-        if not isinstance(message, Interest | Offer) or len(message.added) < 2:
+        if not isinstance(message, Interest | Offer):
             raise
-    first, last = _halves(message)
+        halves = _halves(message)
+        if halves is None:
+            raise
+    first, last = halves
     yield from _payloads(first)
     yield from _payloads(last)
 
 
-def _halves(message: Interest | Offer) -> tuple[Control, Control]:
-    added: list[tuple[str, Any]] = list(message.added.items())
-    some, others = dict(added[: len(added) // 2]), dict(added[len(added) // 2 :])
-    if isinstance(message, Offer):
-        return Offer(some), replace(message, added=others)
-    return Interest(some), replace(message, added=others)
+def _halves(message: Interest | Offer) -> tuple[Control, Control] | None:
+    for name in ("added", "sequences", "removed"):
+        entries: Any = getattr(message, name, ())
+        if len(entries) < 2:
+            continue
+        half = len(entries) // 2
+        if name == "removed":
+            last = type(message)(removed=entries[half:], reset=message.reset)
+            return replace(message, removed=entries[:half], reset=False), last
+        items = list(entries.items())
+        first: dict[str, Any] = {name: dict(items[:half])}
+        rest: dict[str, Any] = {name: dict(items[half:])}
+        return type(message)(**first), replace(message, **rest)
+    return None
 
 
 def _batches(parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, bytes]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftline.model.constraint import Constraint
+from driftline.model.constraint import Constraint, Operator
 from driftline.model.domain import Domain
 from driftline.model.event import ENVELOPE, Event
 from driftline.model.filter import Filter
@@ -18,14 +18,22 @@ from driftline.model.text import identifier
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """For each attribute, the alternatives; each a conjunction (BETWEEN has two constraints)."""
+    """For each attribute, the alternatives; each a conjunction (BETWEEN has two constraints).
+
+    `anything`: attributes that are not named may come too, with any value. The language cannot say
+    it; brokers do for those that do not say what they offer.
+    """
 
     type: str | None
     attributes: tuple[tuple[str, tuple[tuple[Constraint, ...], ...]], ...] = ()
+    anything: bool = False
 
     def alternatives(self, attribute: str) -> tuple[tuple[Constraint, ...], ...]:
         """What the attribute may be: one of these; nothing at all if it is not advertised."""
-        return next((options for name, options in self.attributes if name == attribute), ())
+        for name, options in self.attributes:
+            if name == attribute:
+                return options
+        return ((Constraint(attribute, Operator.EXISTS),),) if self.anything else ()
 
     def uncovered(self, event: Event) -> str | None:
         """Why the event is not covered, naming the first thing that is not; None if it is."""
@@ -54,6 +62,7 @@ class Advertisement:
             texts = [_option_text(option) for option in options]
             joined = " OR ".join(texts)
             groups.append(f"({joined})" if len(texts) > 1 and len(self.attributes) > 1 else joined)
+        groups += ["anything"] * self.anything
         where = f" WHERE {' AND '.join(groups)}" if groups else ""
         return f"SELECT *{source}{where}"
 
@@ -70,9 +79,14 @@ def advertisement_covers(general: Advertisement, specific: Advertisement) -> boo
     """Is every event of the second also of the first? May wrongly say no, never wrongly yes."""
     if general.type is not None and general.type != specific.type:
         return False
-    for name, options in specific.attributes:
+    if specific.anything and not general.anything:
+        return False
+    named = dict.fromkeys(name for name, _ in specific.attributes)
+    if specific.anything:
+        named |= dict.fromkeys(name for name, _ in general.attributes)
+    for name in named:
         wider = general.alternatives(name)
-        for option in options:
+        for option in specific.alternatives(name):
             domain = Domain.of(option)
             if not any(all(domain.implies(part) for part in other) for other in wider):
                 return False

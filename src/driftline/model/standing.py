@@ -16,7 +16,7 @@ from driftline.model.expression import Expression
 from driftline.model.pattern import Pattern
 from driftline.model.scope import Scope
 from driftline.model.subscription import Moved, Subscription
-from driftline.model.value import Kind, Value, admit, items_of, kind_of, type_name
+from driftline.model.value import Kind, Value, admit, identity, items_of, kind_of, type_name
 from driftline.model.variables import parameter_kinds
 from driftline.model.view import View
 
@@ -41,6 +41,12 @@ class Standing:
         """The same request under other parameters, one epoch later."""
         admitted = admitted_params(self.statement, params, self.params)
         return replace(self, params=admitted, epoch=self.epoch + 1)
+
+    def same(self, other: Standing) -> bool:
+        """Is it the same request? To Python TRUE is 1; to a subscription it is not."""
+        return self == other and all(
+            identity(value) == identity(other.params[name]) for name, value in self.params.items()
+        )
 
     def scope(self, event: Event, env: Mapping[str, Value]) -> Scope:
         """What its condition sees of this event."""

@@ -8,6 +8,8 @@ that it makes relevant.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from driftline.matching.order import Node, Order
 from driftline.model.advertisement import (
     Advertisement,
@@ -60,6 +62,14 @@ class Advertisements:
     def keys(self, owner: Interface) -> list[Key]:
         """The keys of what an interface offers."""
         return list(self._held.get(owner, ()))
+
+    def held(self, owner: Interface) -> Mapping[Key, Advertisement]:
+        """What an interface offers, by its keys."""
+        return self._held.get(owner, {})
+
+    def owners(self) -> list[Interface]:
+        """Who offers something."""
+        return list(self._held)
 
     def provides(self, owner: Interface, wanted: Filter) -> bool:
         """Might an interface send something that satisfies a filter?"""

@@ -82,7 +82,14 @@ class Monitor:
 
     def __init__(self, steps: int, latest: int = _EVER) -> None:
         # By how many steps are matched, less one.
-        self._open = [[_Open(_EVER, latest)] for _ in range(steps - 1)]
+        self._open: list[list[_Open]] = [[] for _ in range(steps - 1)]
+        self.reopen(latest)
+
+    def reopen(self, latest: int) -> None:
+        """There may be other matches so far, none newer than this."""
+        for step, waiting in enumerate(self._open):
+            newer = [one for one in waiting if one.high > latest]
+            self._open[step] = [_Open(_EVER, latest), *newer]
 
     def take(self, fits: Collection[int], time: int) -> bool:
         """An event comes that fits these steps and was generated then: is it of use?"""

@@ -58,6 +58,7 @@ class Subscriptions:
         "_matcher",
         "_numbers",
         "_provider",
+        "_renewed",
         "_said",
         "_sequences",
         "_unplanned",
@@ -78,6 +79,7 @@ class Subscriptions:
         # What each neighbour has to look after, how often it is needed, and its key there.
         self._delegated: dict[Interface, dict[Steps, int]] = {}
         self._said: dict[Interface, dict[Steps, str]] = {}
+        self._renewed: dict[Interface, dict[Steps, None]] = {}
         self._unplanned: dict[Which, None] = {}
 
     # What interfaces want
@@ -87,7 +89,11 @@ class Subscriptions:
         if isinstance(wanted, Sequence):
             known = self._sequences.get((owner, key))
             if known is not None and known.steps == wanted.steps:
-                return  # And the monitor knows what has come since.
+                assert known.monitor is not None
+                known.monitor.reopen(wanted.latest)
+                for out, steps in known.delegated:
+                    self._renewed.setdefault(out, {})[steps] = None
+                return
             self.drop(owner, key)
             monitor = Monitor(len(wanted.steps), wanted.latest)
             self._keep(owner, key, wanted.steps, monitor)
@@ -137,6 +143,11 @@ class Subscriptions:
     def keys(self, owner: Interface) -> list[Key]:
         """The keys of what an interface wants."""
         return list(self._held.get(owner, ()))
+
+    def held(self, owner: Interface) -> dict[Key, Filter | Steps]:
+        """What an interface wants, by its keys."""
+        held = self._held.get(owner, {}).items()
+        return {key: self._sequences[owner, key].steps if one is None else one for key, one in held}
 
     def _keep(self, owner: Interface, key: Key, steps: Steps, monitor: Monitor | None) -> None:
         self._held.setdefault(owner, {})[key] = None
@@ -195,8 +206,12 @@ class Subscriptions:
         news = {out: News(change) for out, change in self.table.settle().items()}
         for out, said in self._said.items():
             needed = self._delegated.get(out, {})
-            if said.keys() != needed.keys():
+            renewed = self._renewed.pop(out, {})
+            if renewed or said.keys() != needed.keys():
                 told = news.setdefault(out, News())
+                told.added |= {
+                    said[steps]: steps for steps in renewed if steps in said and steps in needed
+                }
                 for steps in [steps for steps in said if steps not in needed]:
                     told.removed.append(said.pop(steps))
                 for steps in needed:
@@ -222,6 +237,8 @@ class Subscriptions:
                 continue
             for at, step in enumerate(factor.steps, factor.first):
                 filters |= {(key, at, nth): one for nth, one in enumerate(step)}
+        if delegated == sequence.delegated and filters == sequence.filters:
+            return
         # First what is new, so that whatever is wanted both before and after stays as it is.
         for part, one in filters.items():
             self.table.put(owner, part, one)
@@ -240,6 +257,9 @@ class Subscriptions:
     ) -> None:
         for out, steps in more:
             needed = self._delegated.setdefault(out, {})
+            if steps in needed:
+                # Whoever comes to it now may have matched a part of it elsewhere.
+                self._renewed.setdefault(out, {})[steps] = None
             needed[steps] = needed.get(steps, 0) + 1
         for out, steps in less:
             needed = self._delegated[out]

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver
-from driftline.broker.links import EVERYTHING, Role
+from driftline.broker.links import ANYTHING, EVERYTHING, MESH, Role
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
@@ -157,18 +157,35 @@ def quiet(overlay: Overlay) -> None:
     for here, there in overlay.links():
         if overlay.role(here, there) in (Role.PEER, Role.MASTER):
             _known(here, overlay.station(here).broker, there, overlay.station(there).broker)
+    _members(overlay)
 
 
 def _known(here: str, near: Broker, there: str, far: Broker) -> None:
     """Does the other end of a link know what it was told?"""
     filters, sequences = near.links.subscriptions.told(there)
-    known = {key for key in far.links.subscriptions.keys(here) if key != ""}
-    if {*filters, *sequences} != known:
+    known = {key: one for key, one in far.links.subscriptions.held(here).items() if key != ""}
+    if {**filters, **sequences} != known:
         raise Violation(f"{there} does not know what {here} wants: {filters} {sequences} {known}")
     if near.settings.advertised:
         offered = near.links.offers.table.told(there)
-        if offered.keys() != set(far.links.offers.keys(here)):
-            raise Violation(f"{there} does not know what {here} offers: {offered}")
+        heard = {key: one for key, one in far.links.offers.held(here).items() if key != ""}
+        if offered != heard:
+            raise Violation(f"{there} does not know what {here} offers: {offered} {heard}")
+
+
+def _members(overlay: Overlay) -> None:
+    """Does every member of a mesh know what all others want and offer?"""
+    for here in overlay.names():
+        near = overlay.station(here).broker.links
+        for there in overlay.names():
+            if here == there or not near.homes.links() or near.homes.next_hop(there) is None:
+                continue
+            far = overlay.station(there).broker.links
+            wants, offers = far.homes.known(here)
+            if wants != near.subscriptions.table.told(MESH):
+                raise Violation(f"{there} does not know what {here} wants: {wants}")
+            if near.advertised and offers != near.offers.table.told(MESH):
+                raise Violation(f"{there} does not know what {here} offers: {offers}")
 
 
 def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
@@ -184,6 +201,9 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("events seen", broker._seen, fresh._seen),
         ("latest event", broker.links.latest, fresh.links.latest),
         ("publications", broker._published, fresh._published),
+        ("advertisements", broker._advertised, fresh._advertised),
+        ("environment", broker.edge.env, fresh.edge.env),
+        ("mesh", broker.links.homes.states(), fresh.links.homes.states()),
     ):
         if here != there:
             raise Violation(f"{name}'s journal has other {what}: {there} for {here}")
@@ -216,5 +236,6 @@ def nothing_left(overlay: Overlay) -> None:
             if one != EVERYTHING:
                 owners = ", ".join(broker.links.subscriptions.table.owners(id))
                 raise Violation(f"{name} still tells that {owners} wants {one}")
-        if broker.links.offers._held:
-            raise Violation(f"{name} still knows of the offers {broker.links.offers._held}")
+        for owner in broker.links.offers.owners():
+            if list(broker.links.offers.held(owner).values()) != [ANYTHING]:
+                raise Violation(f"{name} still knows of what {owner} offers")

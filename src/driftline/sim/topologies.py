@@ -8,7 +8,15 @@ from driftline.broker.links import Role
 from driftline.sim.faults import SECOND
 from driftline.sim.overlay import Overlay
 
-TOPOLOGIES = ("centralised", "hierarchical", "acyclic", "general", "figure 8", "figure 9")
+TOPOLOGIES = (
+    "centralised",
+    "hierarchical",
+    "acyclic",
+    "general",
+    "figure 8",
+    "figure 9",
+    "mixed",
+)
 
 
 def build(overlay: Overlay, topology: str, brokers: int, draw: random.Random) -> None:
@@ -29,6 +37,10 @@ def build(overlay: Overlay, topology: str, brokers: int, draw: random.Random) ->
         _mesh(overlay, names[:roots], draw)
         for at in range(roots, count):
             overlay.link(names[at], draw.choice(names[:at]), Role.MASTER)
+    elif topology == "mixed":
+        # A tree in which any link may be of any kind.
+        for at, name in enumerate(names[1:], 1):
+            overlay.link(name, draw.choice(names[:at]), draw.choice(list(Role)))
     elif topology == "figure 9":
         # Meshes whose gateways form a tree.
         near, far = names[: count // 2], names[count // 2 :]

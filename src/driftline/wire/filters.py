@@ -3,6 +3,7 @@
     filter          [type or nil, [constraint, …], [condition, …]]
     sequence        [latest (microseconds since 1970), [filter, …], [filter, …], …]
     advertisement   [type or nil, [attribute, [constraint, …], …], …]
+                    behind the type stands true if attributes that are not named may come too
     constraint      [attribute, operator, operand, …]
 
 The operators are spelled as in `Operator`. An operand is an expression; a string operator has its
@@ -95,6 +96,7 @@ class Writer:
         self._check(fault_of_attributes(one.attributes))
         return [
             self._type(one.type),
+            *([True] * one.anything),
             *(
                 [self._name(name), *([*map(self._constraint, option)] for option in options)]
                 for name, options in one.attributes
@@ -189,9 +191,10 @@ class Reader:
     def advertisement(self, array: object) -> Advertisement:
         """The advertisement of an array."""
         type, *attributes = self._array(array, "an advertisement of one part or more", 1)
-        found = tuple([self._advertised(attribute) for attribute in attributes])
+        anything = bool(attributes) and attributes[0] is True
+        found = tuple([self._advertised(attribute) for attribute in attributes[anything:]])
         self._check(fault_of_attributes(found))
-        return Advertisement(self._type(type), found)
+        return Advertisement(self._type(type), found, anything)
 
     def _advertised(self, array: object) -> tuple[str, tuple[tuple[Constraint, ...], ...]]:
         name, *options = self._array(array, "an attribute and its alternatives", 2)
