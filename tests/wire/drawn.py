@@ -93,4 +93,6 @@ def messages(draw: DrawFn) -> Control:
     if kind is Offer:
         return Offer(added, removed, draw(st.booleans()))
     sequences = draw(st.dictionaries(NAMES, _sequences, max_size=2))
-    return Interest(added, removed, draw(st.booleans()), sequences)
+    moved = st.dictionaries(st.integers(0, 9), values().filter(lambda one: one == one), max_size=2)
+    updates = draw(st.dictionaries(NAMES, moved, max_size=2))
+    return Interest(added, removed, draw(st.booleans()), sequences, updates)

@@ -46,7 +46,7 @@ from driftline.model.message import (
 )
 from driftline.model.predicate import And, Between, Comparison, In, Like, Not, Or
 from driftline.model.scope import Scope
-from driftline.model.value import INTEGER_MAX, INTEGER_MIN
+from driftline.model.value import INTEGER_MAX, INTEGER_MIN, time_of
 from driftline.model.variables import fold
 from driftline.model.view import Aggregate, AggregateFunction
 from driftline.testing.strategies import predicates, scalars
@@ -76,7 +76,7 @@ def constrained(*constraints: Constraint) -> Interest:
 
 def interest(written: object) -> bytes:
     """A message that asks for one filter, of which this is what is written."""
-    return pack(["interest", False, [], ["k", written], []])
+    return pack(["interest", False, [], ["k", written], [], []])
 
 
 def there_and_back(message: Control) -> Control:
@@ -199,6 +199,12 @@ def test_the_form_is_the_one_written_by_hand() -> None:
     assert unpack(encode_control(sequence)) == [
         *("interest", False, [], []),
         ["s", [7, [empty], [empty, empty]]],
+        [],
+    ]
+    moved = Interest(updates={"k": {1: 9.5, 0: time_of(7)}})
+    assert unpack(encode_control(moved)) == [
+        *("interest", False, [], [], []),
+        ["k", [1, 9.5, 0, ["@", 7]]],
     ]
 
 
@@ -290,7 +296,10 @@ def test_as_many_levels_are_read_as_are_written(tag: str, levels: int) -> None:
 @pytest.mark.parametrize("opening", [b"\x91", b"\x92\xa3not", b"\x81\xa1k"])
 def test_no_depth_is_too_much_to_be_refused(opening: bytes, depth: int) -> None:
     deep = opening * depth + b"\xc3"
-    for payload in (deep, b"\x95\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91" + deep + b"\x90"):
+    for payload in (
+        deep,
+        b"\x96\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91" + deep + b"\x90\x90",
+    ):
         with pytest.raises(FrameRefused):
             decode_control(payload)
 
@@ -304,9 +313,9 @@ def test_parts_are_counted_over_all_entries(monkeypatch: pytest.MonkeyPatch) -> 
     assert decode_control(sent) == fits
     with pytest.raises(InvalidValue, match="'d': wanted at most 10 constraints"):
         encode_control(Interest({**fits.added, "d": Filter(None, (), (TRUE,))}))
-    name, reset, removed, added, sequences = unpack(sent)
+    name, reset, removed, added, *rest = unpack(sent)
     with pytest.raises(FrameRefused, match="'d': wanted at most 10 constraints"):
-        decode_control(pack([name, reset, removed, [*added, "d", [None, [], [True]]], sequences]))
+        decode_control(pack([name, reset, removed, [*added, "d", [None, [], [True]]], *rest]))
 
 
 def test_patterns_count_for_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,8 +359,8 @@ def test_a_message_may_have_so_many_entries_and_no_more() -> None:
         with pytest.raises(InvalidValue, match=f"at most {ENTRIES_MAX}"):
             encode_control(message)
     for written in (
-        ["interest", False, [], [part for key in keys for part in (key, [None, [], []])], []],
-        ["interest", False, keys, [], []],
+        ["interest", False, [], [part for key in keys for part in (key, [None, [], []])], [], []],
+        ["interest", False, keys, [], [], []],
     ):
         with pytest.raises(FrameRefused, match=f"at most {ENTRIES_MAX}"):
             decode_control(pack(written))
@@ -367,7 +376,7 @@ def test_a_message_may_have_so_many_bytes_and_no_more() -> None:
 
 # What is refused
 
-INTEREST = ["interest", False, [], [], []]
+INTEREST = ["interest", False, [], [], [], []]
 BAD_MESSAGES: dict[str, tuple[object, str]] = {
     "no array": ({}, "control message: wanted an array of 1 to 8"),
     "an empty array": ([], "an array of 1 to 8"),
@@ -377,22 +386,25 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
         ["hello"],
         "one of interest, offer, neighbours, home, ask, answer, came 'hello'",
     ),
-    "a field too few": (["interest", False, []], "interest: wanted 4 fields, came 2"),
-    "a field too many": ([*INTEREST, 1], "interest: wanted 4 fields, came 5"),
-    "a number for a flag": (["interest", 1, [], [], []], "interest, reset: wanted a boolean"),
-    "a text for texts": (["interest", False, "k", [], []], "interest, removed: wanted an array"),
-    "a number among texts": (
-        ["interest", False, [1], [], []],
+    "a field too few": (["interest", False, []], "interest: wanted 5 fields, came 2"),
+    "a field too many": ([*INTEREST, 1], "interest: wanted 5 fields, came 6"),
+    "a number for a flag": (["interest", 1, [], [], [], []], "interest, reset: wanted a boolean"),
+    "a text for texts": (
+        ["interest", False, "k", [], [], []],
         "interest, removed: wanted an array",
     ),
-    "a map of filters": (["interest", False, [], {}, []], "interest, added: wanted an array"),
-    "a key without a filter": (["interest", False, [], ["k"], []], "1 in all"),
+    "a number among texts": (
+        ["interest", False, [1], [], [], []],
+        "interest, removed: wanted an array",
+    ),
+    "a map of filters": (["interest", False, [], {}, [], []], "interest, added: wanted an array"),
+    "a key without a filter": (["interest", False, [], ["k"], [], []], "1 in all"),
     "a key that is a number": (
-        ["interest", False, [], [1, 2], []],
+        ["interest", False, [], [1, 2], [], []],
         "interest, added: wanted a text",
     ),
     "a key again": (
-        ["interest", False, [], ["k", [None, [], []], "k", [None, [], []]], []],
+        ["interest", False, [], ["k", [None, [], []], "k", [None, [], []]], [], []],
         "interest, added 'k': wanted each key once",
     ),
     "a negative version": (["neighbours", "a", -1, []], "version: wanted a number from 0 to"),
@@ -404,21 +416,30 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
     "a long name": (["ask", "x" * 65_536, 0, None], "at most 65535 bytes"),
     "a long text among texts": (["answer", "t", ["é" * 32_768], False], "at most 65535 bytes"),
     "a sequence of one step": (
-        ["interest", False, [], [], ["s", [0, [[None, [], []]]]]],
+        ["interest", False, [], [], ["s", [0, [[None, [], []]]]], []],
         "a time and two steps or more",
     ),
     "a step of no filter": (
-        ["interest", False, [], [], ["s", [0, [[None, [], []]], []]]],
+        ["interest", False, [], [], ["s", [0, [[None, [], []]], []]], []],
         "filters",
     ),
     "a sequence with a time that is none": (
-        ["interest", False, [], [], ["s", ["x", [[None, [], []]], [[None, [], []]]]]],
+        ["interest", False, [], [], ["s", ["x", [[None, [], []]], [[None, [], []]]]], []],
         "microseconds since 1970",
     ),
     "a sequence beyond all time": (
-        ["interest", False, [], [], ["s", [2**62, [[None, [], []]], [[None, [], []]]]]],
+        ["interest", False, [], [], ["s", [2**62, [[None, [], []]], [[None, [], []]]]], []],
         "a time that exists",
     ),
+    "an update of half a pair": (["interest", False, [], [], [], ["k", [1]]], "1 in all"),
+    "an update of a slot below 0": (
+        ["interest", False, [], [], [], ["k", [-1, 2]]],
+        "slots from 0",
+    ),
+    "an update of a name": (["interest", False, [], [], [], ["k", ["x", 2]]], "each slot once"),
+    "an update twice": (["interest", False, [], [], [], ["k", [1, 2, 1, 3]]], "each slot once"),
+    "an update by a sum": (["interest", False, [], [], [], ["k", [1, ["+", 1, 2]]]], "a constant"),
+    "an update to NULL": (["interest", False, [], [], [], ["k", [1, None]]], "values that compare"),
     "a flag for an advertisement": (["ask", "t", 0, True], "ask, says"),
     "an extension": (msgspec.msgpack.Ext(5, b"x"), "an array of 1 to 8"),
 }
@@ -565,8 +586,10 @@ BAD_BYTES = {
     "an array of four billion": b"\xdd\xff\xff\xff\xff",
     "four billion texts": b"\x93\xa6answer\xa1t\xdd\xff\xff\xff\xff",
     "a text of four billion": b"\x92\xa3ask\xdb\xff\xff\xff\xff",
-    "no UTF-8 in a filter": b"\x95\xa8interest\xc2\x90\x92\xa1k\x93\xa1\xff\x90\x90\x90",
-    "a map with maps as keys": b"\x95\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91\x81\x80\x01\x90",
+    "no UTF-8 in a filter": b"\x96\xa8interest\xc2\x90\x92\xa1k\x93\xa1\xff\x90\x90\x90\x90",
+    "a map with maps as keys": (
+        b"\x96\xa8interest\xc2\x90\x92\xa1k\x93\xc0\x90\x91\x81\x80\x01\x90\x90"
+    ),
     "a time that is none": interest(["t", [], []]).replace(
         b"\xa1t\x90\x90", b"\xd7\xff" + b"\xff" * 8 + b"\x90\x90"
     ),
@@ -583,10 +606,10 @@ def test_a_refusal_is_short_whatever_came() -> None:
     long = "\x00" * 60_000
     for bad in (
         pack([long]),
-        pack(["interest", False, [], [long, 7], []]),
-        pack(["interest", False, [], ["k", of_condition(["call", long, A])], []]),
-        pack(["interest", False, [], ["k", of_constraint("x", long, 1)], []]),
-        pack(["interest", False, [], ["k", of_condition([long])], []]),
+        pack(["interest", False, [], [long, 7], [], []]),
+        pack(["interest", False, [], ["k", of_condition(["call", long, A])], [], []]),
+        pack(["interest", False, [], ["k", of_constraint("x", long, 1)], [], []]),
+        pack(["interest", False, [], ["k", of_condition([long])], [], []]),
         pack(["offer", False, [], ["k", [None, [long, [EXISTS]]]]]),
     ):
         with pytest.raises(FrameRefused) as refusal:

@@ -60,6 +60,7 @@ OFFERS = {
 MESSAGES: tuple[Control, ...] = (
     Interest(FILTERS, ("gone", "é"), True),
     Interest(sequences={"s": Sequence((tuple(FILTERS.values()), (Filter("q"),)), -7)}),
+    Interest(updates={"k": {0: 1, 7: "é", 2: time_of(5), 3: b"\x00"}}),
     Home("b1", 2**40, 7, dict(list(FILTERS.items())[:2]), ("k",), OFFERS, ("o",)),
     Offer(OFFERS),
     Neighbours("b1", 3, ("b2", "b3")),

@@ -19,6 +19,7 @@ from typing import Generic, TypeAlias, TypeVar
 from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Control, Home, Interest, Sequence
+from driftline.moving.parametric.updates import Moved, updated
 
 Joinable: TypeAlias = Interest | Home
 T = TypeVar("T")
@@ -41,7 +42,10 @@ def groups(messages: Series[Joinable]) -> Iterator[list[Joinable]]:
     entries = 0
     for message in messages:
         count = len(message.added) + len(message.removed)
-        count += len(message.offered if isinstance(message, Home) else message.sequences)
+        if isinstance(message, Home):
+            count += len(message.offered) + len(message.withdrawn)
+        else:
+            count += len(message.sequences) + len(message.updates)
         if group and entries + count > ENTRIES_MAX:
             yield group
             group, entries = [], 0
@@ -60,10 +64,11 @@ def joined(messages: Series[Joinable]) -> Joinable:
     """
     filters, offers = _Entries[Filter](), _Entries[Advertisement]()
     sequences: dict[str, Sequence] = {}
+    updates: dict[str, Moved] = {}
     before: Joinable | None = None
     for message in messages:
         if before is None or _begins_anew(message, before):
-            filters, offers, sequences, before = _Entries(), _Entries(), {}, message
+            filters, offers, sequences, updates, before = _Entries(), _Entries(), {}, {}, message
         elif isinstance(message, Home) and isinstance(before, Home):
             before = replace(message, base=min(before.base, message.base))
         filters.change(message.added, message.removed)
@@ -72,7 +77,10 @@ def joined(messages: Series[Joinable]) -> Joinable:
         else:
             for key in message.removed:
                 sequences.pop(key, None)
+                updates.pop(key, None)
             sequences.update(message.sequences)
+            for key, moved in message.updates.items():
+                _update(filters.added, updates, key, moved)
     removed = tuple(filters.removed)
     if isinstance(before, Home):
         withdrawn = tuple(offers.removed)
@@ -84,7 +92,19 @@ def joined(messages: Series[Joinable]) -> Joinable:
             withdrawn=withdrawn,
         )
     assert before is not None
-    return replace(before, added=filters.added, removed=removed, sequences=sequences)
+    return replace(
+        before, added=filters.added, removed=removed, sequences=sequences, updates=updates
+    )
+
+
+def _update(added: dict[str, Filter], updates: dict[str, Moved], key: str, moved: Moved) -> None:
+    """The newest value of a variable is all that counts [PARAM §7.1]."""
+    if key in added:
+        after = updated(added[key], moved)
+        assert after is not None
+        added[key] = after
+    else:
+        updates[key] = {**updates.get(key, {}), **moved}
 
 
 class _Entries(Generic[T]):

@@ -33,6 +33,8 @@ from driftline.model.advertisement import Advertisement, advertisement_intersect
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Interest, Neighbours, Offer, Sequence, Steps
+from driftline.model.value import Value
+from driftline.moving.parametric.updates import Spoken, updated
 from driftline.routing.advertisements import Advertisements
 from driftline.routing.subscriptions import News, Subscriptions, Which
 from driftline.routing.table import Change, Key
@@ -82,6 +84,7 @@ class Links:
             lambda key, says: self.offer(MESH, key, says),
         )
         self._in_mesh = False
+        self._spoken: dict[str, Spoken] = {}
         # What neighbours have said since their sessions began, until they have said everything.
         self._heard: dict[tuple[str, type], set[Key]] = {}
         self.latest = _LONG_AGO
@@ -161,6 +164,7 @@ class Links:
 
     def _tellable(self, out: str, role: Role) -> None:
         """There is an interface that must be told what the others want and offer."""
+        self._spoken[out] = Spoken()
         selective = self.advertised and role is not Role.MASTER
         if self.advertised:
             self.offers.table.open(out)
@@ -176,6 +180,7 @@ class Links:
             return self.homes.link(link, up=False)
         self.offers.table.close(link)
         self.subscriptions.close(link)
+        self._spoken.pop(link, None)
         for key in self.offers.keys(link):
             self.offer(link, key, None)
         for key in self.subscriptions.keys(link):
@@ -238,13 +243,21 @@ class Links:
             plain = not unbound.conditions and all(part.constant for part in unbound.constraints)
             if not plain and parameters_of((unbound,)):
                 raise NotSupported(str(unbound), "parameters are bound where the subscriber is")
-        wanted: dict[str, Filter | Sequence] = {**said.added, **said.sequences}
+        moved = {key: self._updated(link, key, new) for key, new in said.updates.items()}
+        wanted: dict[str, Filter | Sequence] = {**said.added, **moved, **said.sequences}
         removed = self._unsaid(link, said, self.subscriptions.keys)
         for key in [key for key in removed if key not in wanted]:
             self._want(link, key, None)
         for key, one in wanted.items():
             self._want(link, key, one)
         return self.tell()
+
+    def _updated(self, link: str, key: str, moved: Mapping[int, Value]) -> Filter:
+        before = self.subscriptions.filter(link, key)
+        after = None if before is None else updated(before, moved)
+        if after is None:
+            raise NotSupported(f"update of {key}", "it was not told, or has no such values")
+        return after
 
     def _unsaid(
         self, link: str, said: Interest | Offer, known: Callable[[str], list[Key]]
@@ -254,7 +267,8 @@ class Links:
         heard = self._heard.get((link, type(said)))
         if heard is not None:
             heard.update(said.added)
-            heard.update(said.sequences if isinstance(said, Interest) else ())
+            if isinstance(said, Interest):
+                heard.update(said.sequences, said.updates)
         if not said.reset:
             return said.removed
         self._heard.pop((link, type(said)), None)
@@ -298,20 +312,29 @@ class Links:
                 change = offers[out]
                 effects.append(Send(out, Offer(change.added, tuple(change.removed))))
             if out in news:
-                told = news[out]
-                removed = (*told.filters.removed, *told.removed)
-                sequences = self._delegated(told.added)
-                effects.append(
-                    Send(out, Interest(told.filters.added, removed, sequences=sequences))
-                )
+                effects.append(Send(out, self._news(out, news[out])))
         if reset is not None and self.roles[reset] in (Role.PEER, Role.MASTER):
             if self.advertised:
                 effects.append(Send(reset, Offer(self.offers.table.told(reset), reset=True)))
-            filters, steps = self.subscriptions.told(reset)
+            filters, steps = self.told(reset)
             effects.append(
                 Send(reset, Interest(filters, reset=True, sequences=self._delegated(steps)))
             )
         return effects
+
+    def _news(self, out: str, told: News) -> Interest:
+        said = self._spoken[out].say(told.filters.added, told.filters.removed)
+        return Interest(
+            said.added,
+            (*said.removed, *told.removed),
+            sequences=self._delegated(told.added),
+            updates=said.updates,
+        )
+
+    def told(self, out: str) -> tuple[dict[str, Filter], dict[str, Steps]]:
+        """All that a neighbour has been told, by the keys that it knows it by."""
+        filters, steps = self.subscriptions.told(out)
+        return self._spoken[out].all(filters), steps
 
     def _delegated(self, told: Mapping[str, Steps]) -> dict[str, Sequence]:
         return {key: Sequence(steps, self.latest) for key, steps in told.items()}

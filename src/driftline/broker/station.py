@@ -234,7 +234,7 @@ def _payloads(message: Control) -> Iterator[bytes]:
 
 
 def _halves(message: Interest | Offer) -> tuple[Control, Control] | None:
-    for name in ("added", "sequences", "removed"):
+    for name in ("added", "sequences", "updates", "removed"):
         entries: Any = getattr(message, name, ())
         if len(entries) < 2:
             continue

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.filter import Filter
+from driftline.model.value import Value
 
 Steps: TypeAlias = tuple[tuple[Filter, ...], ...]
 """The steps of a sequence, each as filters of which one must be true."""
@@ -39,6 +40,9 @@ class Interest:
     removed: tuple[str, ...] = ()
     reset: bool = False
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
+    updates: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
+    """Of filters that were told before: new values for some of their constants, by their place in
+    the filter [PARAM §5]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +120,4 @@ class Parcel:
     hops: int = 0
     homes: tuple[str, ...] = ()
     trace: str = ""
-    stamps: Mapping[str, object] = field(default_factory=dict)
+    stamps: Mapping[str, Value] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from driftline.matching.relations import Relations
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Sequence, Steps
+from driftline.moving.parametric.slots import bounds, opened
 from driftline.routing.patterns import Monitor, factored
 from driftline.routing.table import Change, Interface, Key, Table
 
@@ -56,6 +57,7 @@ class Subscriptions:
         "_delegated",
         "_held",
         "_matcher",
+        "_moving",
         "_numbers",
         "_provider",
         "_renewed",
@@ -76,6 +78,8 @@ class Subscriptions:
         # By the numbers they have in the matcher: whose it is, and the step of a sequence.
         self._wanting: dict[str, tuple[Interface, Key, int | None]] = {}
         self._numbers: dict[Which, tuple[str, ...]] = {}
+        # Those that the matcher holds with their constants as parameters.
+        self._moving: set[str] = set()
         # What each neighbour has to look after, how often it is needed, and its key there.
         self._delegated: dict[Interface, dict[Steps, int]] = {}
         self._said: dict[Interface, dict[Steps, str]] = {}
@@ -104,12 +108,14 @@ class Subscriptions:
         else:
             if (owner, key) in self._sequences:
                 self.drop(owner, key)
-            self._held.setdefault(owner, {})[key] = wanted
+            held = self._held.setdefault(owner, {})
+            before = held.get(key)
+            held[key] = wanted
             self.table.put(owner, key, wanted)
-            if (owner, key) not in self._numbers:
+            if before is None:
                 self._match((owner, key), (wanted,), None)
             else:
-                self._matcher.add(self._numbers[owner, key][0], wanted)
+                self._move(self._numbers[owner, key][0], before, wanted)
 
     def let(self, owner: Interface, key: Key, wanted: Filter | Steps) -> None:
         """Let it count for what neighbours are told only: whoever wants it sees all events here."""
@@ -138,6 +144,7 @@ class Subscriptions:
             self._undo((owner, key), sequence)
         for number in self._numbers.pop((owner, key), ()):
             self._matcher.discard(number)
+            self._moving.discard(number)
             del self._wanting[number]
 
     def keys(self, owner: Interface) -> list[Key]:
@@ -159,6 +166,20 @@ class Subscriptions:
         self._matcher.add(number, filters)
         self._wanting[number] = (*which, step)
         self._numbers[which] = (*self._numbers.get(which, ()), number)
+
+    def _move(self, number: str, before: Filter, wanted: Filter) -> None:
+        """Let a filter be another one, in place if it differs in its values alone."""
+        shape, values = opened(wanted)
+        if number not in self._moving or opened(before)[0] != shape:
+            # It has moved once and may again: from now on its constants can be changed.
+            self._matcher.add(number, shape, bounds(values))
+            self._moving.add(number)
+        else:
+            self._matcher.change(number, bounds(values))
+
+    def filter(self, owner: Interface, key: Key) -> Filter | None:
+        """What an interface wants under a key, if that is a filter."""
+        return self._held.get(owner, {}).get(key)
 
     # Whom an event concerns
 
@@ -304,4 +325,5 @@ class Subscriptions:
         for out, said in self._said.items():
             assert said.keys() == needed.get(out, {}).keys()
         assert len(self._wanting) == len(self._matcher)
+        assert self._moving <= self._wanting.keys()
         assert {number for some in self._numbers.values() for number in some} == set(self._wanting)

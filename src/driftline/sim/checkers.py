@@ -162,7 +162,7 @@ def quiet(overlay: Overlay) -> None:
 
 def _known(here: str, near: Broker, there: str, far: Broker) -> None:
     """Does the other end of a link know what it was told?"""
-    filters, sequences = near.links.subscriptions.told(there)
+    filters, sequences = near.links.told(there)
     known = {key: one for key, one in far.links.subscriptions.held(here).items() if key != ""}
     if {**filters, **sequences} != known:
         raise Violation(f"{there} does not know what {here} wants: {filters} {sequences} {known}")

@@ -2,7 +2,8 @@ r"""How does a control message look as bytes?
 
 MessagePack, as arrays: the name of the message and its fields in the order given here.
 
-    interest    reset, removed, added, sequences    keys, and [key, filter, key, filter, …]
+    interest    reset, removed, added, sequences, updates
+                                                    keys, and [key, filter, key, filter, …]
     offer       reset, removed, added               keys, and [key, advertisement, …]
     neighbours  origin, version, links
     home        origin, version, base, removed, added, withdrawn, offered
@@ -41,7 +42,7 @@ from driftline.model.message import (
     Offer,
     Sequence,
 )
-from driftline.model.value import show
+from driftline.model.value import Value, show
 from driftline.wire.filters import Array, Reader, Writer
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.limits import ENTRIES_MAX, FIELDS_MAX, FILTER_BYTES_MAX, NAME_BYTES_MAX
@@ -243,6 +244,10 @@ def _read_sequence(reader: Reader, raw: Raw) -> Sequence:
     return reader.sequence(_read_item(reader, raw))
 
 
+def _read_update(reader: Reader, raw: Raw) -> dict[int, Value]:
+    return reader.update(_read_item(reader, raw))
+
+
 def _read_item(reader: Reader, raw: Raw) -> object:
     size = memoryview(raw).nbytes
     if size > FILTER_BYTES_MAX:
@@ -274,6 +279,10 @@ _SEQUENCES = _Form(
     lambda entries, where: _write_entries(entries, where, Writer.sequence),
     lambda raw, where: _read_entries(raw, where, _read_sequence),
 )
+_UPDATES = _Form(
+    lambda entries, where: _write_entries(entries, where, Writer.update),
+    lambda raw, where: _read_entries(raw, where, _read_update),
+)
 _OFFER = _Form(_write_offer, _read_offer)
 
 _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
@@ -284,6 +293,7 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
             ("removed", _NAMES),
             ("added", _FILTERS),
             ("sequences", _SEQUENCES),
+            ("updates", _UPDATES),
         ),
     ),
     "offer": (Offer, (("reset", _FLAG), ("removed", _NAMES), ("added", _OFFERS))),

@@ -1,6 +1,7 @@
 """How do filters and advertisements look as arrays of MessagePack?
 
     filter          [type or nil, [constraint, …], [condition, …]]
+    update          [slot, constant, slot, constant, …]
     sequence        [latest (microseconds since 1970), [filter, …], [filter, …], …]
     advertisement   [type or nil, [attribute, [constraint, …], …], …]
                     behind the type stands true if attributes that are not named may come too
@@ -23,6 +24,7 @@ nil for NULL; a time is `["@", microseconds since 1970]`. Any other is an array,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -55,6 +57,7 @@ from driftline.wire.rules import (
     fault_of_constraint,
     fault_of_node,
     fault_of_sequence,
+    fault_of_update,
 )
 from driftline.wire.shapes import SHAPES, Shape, head_of
 
@@ -85,6 +88,12 @@ class Writer:
             [self._constraint(constraint) for constraint in one.constraints],
             [self._expression(condition, 0) for condition in one.conditions],
         ]
+
+    def update(self, moved: Mapping[int, Value]) -> Array:
+        """The array of new values by their slots; InvalidValue likewise."""
+        self._check(fault_of_update(moved))
+        pairs = ((slot, self._expression(Literal(value), 0)) for slot, value in moved.items())
+        return [part for pair in pairs for part in pair]
 
     def sequence(self, one: Sequence) -> Array:
         """The array of a sequence; InvalidValue likewise."""
@@ -175,6 +184,20 @@ class Reader:
             tuple([self._constraint(one) for one in self._array(constraints, "constraints", 0)]),
             tuple([self._expression(one, 0) for one in self._array(conditions, "conditions", 0)]),
         )
+
+    def update(self, array: object) -> dict[int, Value]:
+        """The new values of an array, by their slots."""
+        items = self._array(array, "slots with a value behind each", 0)
+        if len(items) % 2:
+            raise self.refused("slots with a value behind each", f"{len(items)} in all")
+        found: dict[int, Any] = {}
+        for slot, item in zip(items[::2], items[1::2], strict=True):
+            constant = self._expression(item, 0)
+            if type(slot) is not int or slot in found or not isinstance(constant, Literal):
+                raise self.refused("each slot once, and a constant", described(slot))
+            found[slot] = constant.value
+        self._check(fault_of_update(found))
+        return found
 
     def sequence(self, array: object) -> Sequence:
         """The sequence of an array."""

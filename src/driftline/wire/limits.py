@@ -33,6 +33,9 @@ FIELDS_MAX = 8
 ENTRIES_MAX = 100_000
 """Filters, advertisements or names in one control message."""
 
+SLOTS_MAX = 1 << 19
+"""Constants of one filter, which can be updated."""
+
 FILTER_BYTES_MAX = 1 << 20
 """Bytes of one filter or advertisement: some hundred thousand values in an IN."""
 

@@ -8,7 +8,7 @@ what was wanted and what came, or with None.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -28,6 +28,7 @@ from driftline.model.message import Sequence
 from driftline.model.predicate import In
 from driftline.model.value import show
 from driftline.model.variables import attributes_of
+from driftline.wire.limits import SLOTS_MAX
 from driftline.wire.refusal import described
 
 Fault: TypeAlias = tuple[str, str]
@@ -93,6 +94,16 @@ def fault_of_sequence(one: Sequence) -> Fault | None:
         return "two steps or more, each of a filter or more", "fewer"
     if type(one.latest) is not int or not EARLIEST_US <= one.latest <= LATEST_US:
         return "a time that exists", show(one.latest)
+    return None
+
+
+def fault_of_update(moved: Mapping[int, object]) -> Fault | None:
+    """What is wrong with new values for a filter."""
+    for slot, value in moved.items():
+        if type(slot) is not int or not 0 <= slot < SLOTS_MAX:
+            return f"slots from 0 to {SLOTS_MAX - 1}", show(slot)
+        if value is None or value != value:
+            return "values that compare", show(value)
     return None
 
 

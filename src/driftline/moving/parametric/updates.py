@@ -1,0 +1,89 @@
+"""What is said instead of unsubscribing and subscribing again? [PARAM §5, Figure 6]
+
+When what a neighbour is told changes, a filter that is taken back and one that is told in its place
+may have the same shape. Then the neighbour keeps its entry, under the key it knows, and is told the
+values that differ: an *update*. Everything else is said as before, in the same message.
+
+    >>> from driftline.language.sql import parse
+    >>> cheap, cheaper = (parse(f"SELECT * WHERE price < {p}").filters()[0] for p in (10, 9))
+    >>> spoken = Spoken()
+    >>> spoken.say({"1": cheap}, {}).added == {"1": cheap}
+    True
+    >>> spoken.say({"2": cheaper}, {"1": cheap})
+    Said(added={}, removed=(), updates={'1': {0: 9}})
+    >>> spoken.say({}, {"2": cheaper})
+    Said(added={}, removed=('1',), updates={})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from driftline.model.filter import Filter
+from driftline.model.value import Value, identity
+from driftline.moving.parametric.slots import closed, opened
+
+Moved: TypeAlias = Mapping[int, Value]
+"""New values by their slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a neighbour is told, by the keys that it knows."""
+
+    added: dict[str, Filter]
+    removed: tuple[str, ...]
+    updates: dict[str, Moved]
+
+
+class Spoken:
+    """The keys that a neighbour knows our filters by: where they were updated, not ours."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+
+    def say(self, added: Mapping[str, Filter], removed: Mapping[str, Filter]) -> Said:
+        """A change of what is told, as it is said."""
+        if not added or not removed:
+            return Said(dict(added), tuple(self._forget(id) for id in removed), {})
+        leaving: dict[Filter, list[str]] = {}
+        for id, one in removed.items():
+            leaving.setdefault(opened(one)[0], []).append(id)
+        fresh: dict[str, Filter] = {}
+        updates: dict[str, Moved] = {}
+        for id, one in added.items():
+            shape, values = opened(one)
+            left = leaving.get(shape)
+            if not left:
+                fresh[id] = one
+                continue
+            before = left.pop(0)
+            key = self._keys[id] = self._forget(before)
+            updates[key] = differing(opened(removed[before])[1], values)
+        gone = (id for ids in leaving.values() for id in ids)
+        return Said(fresh, tuple(self._forget(id) for id in gone), updates)
+
+    def all(self, told: Mapping[str, Filter]) -> dict[str, Filter]:
+        """All that is told, by the keys that it goes by."""
+        return {self._keys.get(id, id): one for id, one in told.items()}
+
+    def _forget(self, id: str) -> str:
+        return self._keys.pop(id, id)
+
+
+def differing(before: tuple[Value, ...], after: tuple[Value, ...]) -> Moved:
+    """The values that are others, by their slots."""
+    pairs = enumerate(zip(before, after, strict=True))
+    return {slot: new for slot, (old, new) in pairs if identity(old) != identity(new)}
+
+
+def updated(one: Filter, moved: Moved) -> Filter | None:
+    """A filter with other values in some of its slots; None if it has no such slots."""
+    shape, values = opened(one)
+    if not all(0 <= slot < len(values) for slot in moved):
+        return None
+    return closed(shape, tuple(moved.get(slot, value) for slot, value in enumerate(values)))
