@@ -188,6 +188,7 @@ class Edge:
                 origin,
                 position,
                 gaps=tuple(what.gaps),
+                epochs=tuple([self._standing[id].epoch for id in what.ids]),
             )
             if self._wait(deliver):
                 told.append(self._through(deliver))

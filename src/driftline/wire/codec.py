@@ -4,6 +4,7 @@ MessagePack, as arrays: the name of the message and its fields in the order give
 
     interest    reset, removed, added, sequences, updates
                                                     keys, and [key, filter, key, filter, …]
+    set         updates                             an interest that has nothing else
     offer       reset, removed, added               keys, and [key, advertisement, …]
     neighbours  origin, version, links
     home        origin, version, base, removed, added, withdrawn, offered
@@ -53,6 +54,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 T = TypeVar("T")
 
 VERSION_MAX = 2**63 - 1
+SET = "set"
 
 _encode = Encoder().encode
 _AS_ARRAY = Decoder(Annotated[list[Raw], Meta(min_length=1, max_length=FIELDS_MAX)])
@@ -69,6 +71,8 @@ _SHORT = 64
 def encode_control(message: Control) -> bytes:
     """The payload of a control message; InvalidValue if it cannot be carried."""
     name = _NAMES_OF.get(type(message))
+    if isinstance(message, Interest) and _only_moves(message):
+        name = SET
     if name is None:
         wanted = f"one of {', '.join(_MESSAGES)}"
         raise InvalidValue("control message", wanted, type(message).__name__)
@@ -78,6 +82,11 @@ def encode_control(message: Control) -> bytes:
     if len(payload) > PAYLOAD_BYTES_MAX:
         raise InvalidValue(name, f"at most {PAYLOAD_BYTES_MAX} bytes", f"{len(payload)}")
     return payload
+
+
+def _only_moves(said: Interest) -> bool:
+    """Is it updates and nothing else? They are many and small, and are written shortly."""
+    return bool(said.updates) and not (said.reset or said.removed or said.added or said.sequences)
 
 
 def decode_control(payload: Bytes) -> Control:
@@ -296,6 +305,7 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
             ("updates", _UPDATES),
         ),
     ),
+    SET: (Interest, (("updates", _UPDATES),)),
     "offer": (Offer, (("reset", _FLAG), ("removed", _NAMES), ("added", _OFFERS))),
     "neighbours": (Neighbours, (("origin", _NAME), ("version", _VERSION), ("links", _NAMES))),
     "home": (
@@ -313,4 +323,4 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
     "ask": (Ask, (("token", _NAME), ("within", _VERSION), ("says", _OFFER))),
     "answer": (Answer, (("token", _NAME), ("silent", _NAMES), ("interested", _FLAG))),
 }
-_NAMES_OF = {message: name for name, (message, _) in _MESSAGES.items()}
+_NAMES_OF = {message: name for name, (message, _) in _MESSAGES.items() if name != SET}
