@@ -50,9 +50,10 @@ class Deliver:
 
     Numbers count what a party was told: one that it has had before is to be passed over. `epochs`
     are those that the subscriptions were matched under; in `sequences` are the events of each
-    pattern that this event completed. `gap` says that something before it, which the party was never told, has been forgotten; `gaps` are patterns of which a
-    partial match was, because nothing continued it for too long. `handler` is what the party has
-    said it wants to be told through; what that means is the driver's.
+    pattern that this event completed. `gap` says that something before it, which the party was
+    never told, has been forgotten; `gaps` are patterns of which a partial match was, because
+    nothing continued it for too long. `handler` is what the party has said it wants to be told
+    through; what that means is the driver's.
     """
 
     party: str

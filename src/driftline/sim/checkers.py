@@ -65,7 +65,7 @@ def always(overlay: Overlay, story: Story) -> None:
                 raise Violation(f"{party.name} was told of {number} out of order")
             last[deliver.origin] = deliver.position
             for id in deliver.subscriptions:
-                if not any(_meant(one, id, deliver) for one in story.ever.get(id, ())):
+                if not _meant(story.ever.get(id, []), id, deliver):
                     raise Violation(f"{party.name} was told of {number} for {id}: not asked for")
                 whole = deliver.sequences.get(id, ())
                 times = [one.time for one in whole]
@@ -78,16 +78,29 @@ def always(overlay: Overlay, story: Story) -> None:
                 raise Violation(f"{party.name}: an event is in two sequences of {id}: {numbers}")
 
 
-def _meant(standing: Standing, id: str, deliver: Deliver) -> bool:
-    """Could a subscription have led to a delivery?"""
-    if isinstance(standing.statement, Subscription):
-        return id not in deliver.sequences and standing.matches(deliver.event, {})
-    assert isinstance(standing.statement, Pattern)
-    steps, whole = standing.statement.steps, deliver.sequences.get(id, ())
-    return len(steps) == len(whole) and all(
-        step.truth(standing.scope(event, {})) is True
-        for step, event in zip(steps, whole, strict=True)
+def _meant(ever: list[Standing], id: str, deliver: Deliver) -> bool:
+    """Could what has gone by an id have led to a delivery?"""
+    whole = deliver.sequences.get(id)
+    if whole is None:
+        return any(
+            isinstance(one.statement, Subscription) and one.matches(deliver.event, {})
+            for one in ever
+        )
+    # Its parameters may have moved between one step and the next.
+    patterns = [one for one in ever if isinstance(one.statement, Pattern)]
+    return any(
+        all(
+            any(_fits(one, step, event) for one in patterns if one.statement == pattern)
+            for step, event in enumerate(whole)
+        )
+        for pattern in {one.statement for one in patterns}
+        if isinstance(pattern, Pattern) and len(pattern.steps) == len(whole)
     )
+
+
+def _fits(standing: Standing, step: int, event: Event) -> bool:
+    assert isinstance(standing.statement, Pattern)
+    return standing.statement.steps[step].truth(standing.scope(event, {})) is True
 
 
 def nothing_lost(overlay: Overlay, story: Story) -> None:
