@@ -39,40 +39,61 @@ class Said:
 
 
 class Spoken:
-    """The keys that a neighbour knows our filters by: where they were updated, not ours."""
+    """The keys that a neighbour knows our filters by.
 
-    __slots__ = ("_keys",)
+    A filter goes by its own id, unless it took the place of another: then it goes by what that went
+    by. Such keys are taken, also when the filter whose id it is comes back.
+    """
+
+    __slots__ = ("_keys", "_renamed", "_taken")
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._renamed = 0
 
     def say(self, added: Mapping[str, Filter], removed: Mapping[str, Filter]) -> Said:
         """A change of what is told, as it is said."""
-        if not added or not removed:
-            return Said(dict(added), tuple(self._forget(id) for id in removed), {})
         leaving: dict[Filter, list[str]] = {}
-        for id, one in removed.items():
-            leaving.setdefault(opened(one)[0], []).append(id)
+        if added:
+            for id, one in removed.items():
+                leaving.setdefault(opened(one)[0], []).append(id)
         fresh: dict[str, Filter] = {}
         updates: dict[str, Moved] = {}
+        gone = dict(removed)
         for id, one in added.items():
-            shape, values = opened(one)
+            shape, values = opened(one) if leaving else (one, ())
             left = leaving.get(shape)
             if not left:
-                fresh[id] = one
+                fresh[self._key(id)] = one
                 continue
             before = left.pop(0)
-            key = self._keys[id] = self._forget(before)
-            updates[key] = differing(opened(removed[before])[1], values)
-        gone = (id for ids in leaving.values() for id in ids)
+            key = self._forget(before)
+            self._keep(id, key)
+            updates[key] = differing(opened(gone.pop(before))[1], values)
         return Said(fresh, tuple(self._forget(id) for id in gone), updates)
 
     def all(self, told: Mapping[str, Filter]) -> dict[str, Filter]:
         """All that is told, by the keys that it goes by."""
         return {self._keys.get(id, id): one for id, one in told.items()}
 
+    def _key(self, id: str) -> str:
+        """The key of a filter that is told anew."""
+        if id not in self._taken:
+            return id
+        self._renamed += 1
+        return self._keep(id, f"{id}'{self._renamed}")
+
+    def _keep(self, id: str, key: str) -> str:
+        if key != id:
+            self._keys[id] = key
+            self._taken.add(key)
+        return key
+
     def _forget(self, id: str) -> str:
-        return self._keys.pop(id, id)
+        key = self._keys.pop(id, id)
+        self._taken.discard(key)
+        return key
 
 
 def differing(before: tuple[Value, ...], after: tuple[Value, ...]) -> Moved:
