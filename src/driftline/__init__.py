@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from driftline.model.covering import covers, intersects
     from driftline.model.event import Event
     from driftline.model.notification import Notification
+    from driftline.moving.parametric.declare import Parameter, Subscriber, when
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,9 @@ _HOMES = {
     "crossed": "driftline.language.builder",
     "select": "driftline.language.builder",
     "call": "driftline.language.builder",
+    "Subscriber": "driftline.moving.parametric.declare",
+    "Parameter": "driftline.moving.parametric.declare",
+    "when": "driftline.moving.parametric.declare",
     "SystemClock": "driftline.clock",
     "ManualClock": "driftline.clock",
     "DriftlineError": "driftline.errors",
@@ -100,6 +104,9 @@ __all__ = [
     "crossed",
     "select",
     "call",
+    "Subscriber",
+    "Parameter",
+    "when",
     "SystemClock",
     "ManualClock",
     "DriftlineError",

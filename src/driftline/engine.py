@@ -150,6 +150,9 @@ class Engine:
             self._ask(handle.party, Cancel("", handle.id))
 
     def _move(self, handle: Handle, standing: Standing) -> None:
+        if handle.id in self._rows and standing.statement != handle.statement:
+            why = "the condition of a live set of rows stays; its parameters can move"
+            raise NotSupported(str(standing.statement), why)
         handle._standing = standing
         if handle.id not in self._rows:
             self._ask(handle.party, Subscribe("", handle.id, standing))

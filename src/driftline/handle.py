@@ -18,6 +18,7 @@ from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification
 from driftline.model.standing import Standing
 from driftline.model.value import Value
+from driftline.moving.parametric.structure import added, removed, replaced
 
 
 class OnChange(StrEnum):
@@ -83,6 +84,23 @@ class Handle:
         """Set all parameters at once, or raise `ParameterError` and change none; the new epoch."""
         self._check_active()
         self._keeper._move(self, self._standing.moved_to(params))
+        return self.epoch
+
+    def add(self, condition: str, /, **params: object) -> int:
+        """Ask for one more condition, with values for parameters that are new; the new epoch."""
+        return self._restate(added(self.statement, condition), params)
+
+    def remove(self, condition: str, /) -> int:
+        """Ask no longer for one of its conditions; the new epoch."""
+        return self._restate(removed(self.statement, condition), {})
+
+    def replace(self, condition: str, other: str, /, **params: object) -> int:
+        """Ask for another condition in the place of one it has; the new epoch."""
+        return self._restate(replaced(self.statement, condition, other), params)
+
+    def _restate(self, statement: Statement, params: dict[str, object]) -> int:
+        self._check_active()
+        self._keeper._move(self, self._standing.restated(statement, params))
         return self.epoch
 
     def explain(self, event: Event) -> Explanation:

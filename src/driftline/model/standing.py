@@ -42,6 +42,15 @@ class Standing:
         admitted = admitted_params(self.statement, params, self.params)
         return replace(self, params=admitted, epoch=self.epoch + 1)
 
+    def restated(self, statement: Statement, params: Mapping[str, object]) -> Standing:
+        """Another request in its place, one epoch later, with values for what is new in it."""
+        kept = {
+            name: self.params[name]
+            for name in statement.variables().parameters & self.params.keys()
+        }
+        admitted = admitted_params(statement, {**kept, **params})
+        return replace(self, statement=statement, params=admitted, epoch=self.epoch + 1)
+
     def same(self, other: Standing) -> bool:
         """Is it the same request? To Python TRUE is 1; to a subscription it is not."""
         return self == other and all(
