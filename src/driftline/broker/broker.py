@@ -277,6 +277,8 @@ class Broker:
             self.edge.subscribe(party, asked.id, asked.standing)
         else:
             self.edge.move(asked.id, asked.standing)
+        if self.settings.alone:
+            return []
         self._let(parts, {} if before is None else self._parts(asked.id, before))
         return self.links.tell()
 

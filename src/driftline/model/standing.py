@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from driftline.errors import InvalidValue, ParameterError
 from driftline.model.covering import Statement
@@ -19,6 +20,9 @@ from driftline.model.subscription import Moved, Subscription
 from driftline.model.value import Kind, Value, admit, identity, items_of, kind_of, type_name
 from driftline.model.variables import parameter_kinds
 from driftline.model.view import View
+
+# As many texts as are moved at a time.
+_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,12 @@ def admitted_params(
     previous: Mapping[str, Value] | None = None,
 ) -> dict[str, Value]:
     """The parameters checked against the text, and against the kinds they had before."""
-    wanted = statement.variables().parameters
+    wanted, kinds = _asked(statement)
     params = {str(name): value for name, value in items_of(params, "parameters")}
     missing = tuple(sorted(wanted - params.keys()))
     extra = tuple(sorted(params.keys() - wanted))
     admitted: dict[str, Value] = {}
     ill_typed = []
-    kinds = kinds_of(statement)
     for name in sorted(wanted & params.keys()):
         try:
             value = admit(params[name], f":{name}")
@@ -98,6 +101,12 @@ def admitted_params(
     if missing or extra or ill_typed:
         raise ParameterError(missing, extra, tuple(ill_typed))
     return admitted
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _asked(statement: Statement) -> tuple[frozenset[str], dict[str, frozenset[Kind]]]:
+    """The parameters of a text and the kinds each may have: the same for all that stand for it."""
+    return statement.variables().parameters, kinds_of(statement)
 
 
 def _problem(

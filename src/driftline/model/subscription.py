@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from driftline.errors import InvalidValue, NotSupported
 from driftline.model.event import Event, stamp_of
@@ -103,6 +103,16 @@ class Subscription:
     source: str | None = None
     where: Expression = TRUE
     change: Moved | Crossed | None = None
+    # Worked out when first asked for: the same text stands for many, and is looked up often.
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((self.columns, self.source, self.where, self.change))
+            object.__setattr__(self, "_hash", found)
+            return found
 
     def variables(self) -> Variables:
         """The variables that the condition, the columns and the radii depend on."""
