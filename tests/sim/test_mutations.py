@@ -213,9 +213,9 @@ def a_link_is_used_that_the_other_end_has_not(patched: pytest.MonkeyPatch) -> No
 def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> None:
     parts = Broker._parts
 
-    def forgetful(self, id, standing):
+    def forgetful(self, id, standing, ranges):
         """Without its first part, once it is there."""
-        found = parts(self, id, standing)
+        found = parts(self, id, standing, ranges)
         known = set(self.links.subscriptions.keys(LOCAL))
         return found if not found.keys() <= known else dict(list(found.items())[1:])
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence as Series
 from dataclasses import replace
 from typing import TypeAlias
 
-from driftline.broker.edge import Edge, check_executable, exactly_routed, routed
+from driftline.broker.edge import NO_RANGES, Edge, check_executable, exactly_routed, routed
 from driftline.broker.effects import Deliver, Effect, Key, Reply, Send, SendParcels, Store
 from driftline.broker.links import LOCAL, MESH, Links, Role
 from driftline.broker.requests import (
@@ -31,6 +31,7 @@ from driftline.broker.requests import (
     Unadvertise,
     Unsubscribe,
 )
+from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported
@@ -52,6 +53,7 @@ from driftline.model.message import (
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
 from driftline.model.value import show
+from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
@@ -98,6 +100,7 @@ class Broker:
         self.links = Links(name, self.settings, put, self._count)
         self._advertised: dict[str, dict[str, Advertisement]] = {}
         self._waves = Waves()
+        self._restless = Restless(None if self.settings.alone else self.settings.often)
         self._seen: dict[str, int] = {}
         self._published: dict[str, tuple[int, int]] = {}
         # What was sent to each link and is not known to have arrived, by position.
@@ -109,7 +112,7 @@ class Broker:
         """Begin with what an earlier life has kept, as if it had only slept."""
         self.edge.restore(stored)
         for id, _, standing in self.edge:
-            self._let(self._parts(id, standing))
+            self._let(self._routed(id, standing))
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
@@ -211,11 +214,16 @@ class Broker:
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
-        return self._out(self._waves.wake(now))
+        said = self._waves.wake(now)
+        for id in self._restless.due(now):
+            before = self._routed(id, self.edge.standing(id))
+            self._restless.calm(id, now)
+            self._let(self._routed(id, self.edge.standing(id)), before)
+        return self._out([*said, *self.links.tell()])
 
     def wake_at(self) -> int:
         """When `wake` has something to do."""
-        return self._waves.wake_at()
+        return min(self._waves.wake_at(), self._restless.wake_at())
 
     # What parties ask
 
@@ -223,7 +231,7 @@ class Broker:
         said: list[Effect] = []
         try:
             if isinstance(asked, Subscribe):
-                said += self._subscribe(asked, party)
+                said += self._subscribe(asked, party, now)
             elif isinstance(asked, Cancel | Unsubscribe):
                 said += self._unsubscribe(asked, party)
             elif isinstance(asked, Advertise):
@@ -255,7 +263,7 @@ class Broker:
         encode_control(ask)
         return self._waves.begin(ask, party, asked.request, self.links.listeners(), now)
 
-    def _subscribe(self, asked: Subscribe, party: str) -> list[Effect]:
+    def _subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
         owner = self.edge.owner(asked.id)
         if owner is not None and owner != party:
             raise InvalidValue(
@@ -264,22 +272,27 @@ class Broker:
         check_executable(asked.standing.statement)
         parts: Parts = {}
         if not self.settings.alone:
-            parts = self._parts(asked.id, asked.standing)
             # Refused here, where somebody can be told, if it cannot travel.
+            parts = self._parts(asked.id, asked.standing, NO_RANGES)
             filters = (one for part in parts.values() for one in _filters(part))
             encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
         before = None if owner is None else self.edge.standing(asked.id)
         if before is not None and before.same(asked.standing):
             return []
+        old = {} if before is None or self.settings.alone else self._routed(asked.id, before)
         if before is None or before.statement != asked.standing.statement:
             if before is not None:
                 self.edge.cancel(asked.id)
+                self._restless.forget(asked.id)
             self.edge.subscribe(party, asked.id, asked.standing)
         else:
             self.edge.move(asked.id, asked.standing)
+            self._restless.moved(asked.id, before, asked.standing, now)
+            if self._restless.ranges(asked.id):
+                parts = self._routed(asked.id, asked.standing)
         if self.settings.alone:
             return []
-        self._let(parts, {} if before is None else self._parts(asked.id, before))
+        self._let(parts, old)
         return self.links.tell()
 
     def _unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
@@ -288,9 +301,10 @@ class Broker:
         else:
             ended = [asked.id] if self.edge.owner(asked.id) == party else []
         for id in ended:
-            for key in self._parts(id, self.edge.standing(id)):
+            for key in self._routed(id, self.edge.standing(id)):
                 self.links.subscriptions.drop(LOCAL, key)
             self.edge.cancel(id)
+            self._restless.forget(id)
         return self.links.tell()
 
     def _let(self, parts: Parts, before: Iterable[Part] = ()) -> None:
@@ -301,9 +315,12 @@ class Broker:
         for key, one in parts.items():
             self.links.subscriptions.let(LOCAL, key, one)
 
-    def _parts(self, id: str, standing: Standing) -> Parts:
-        """What the network must bring for a subscription, by keys."""
-        steps = routed(standing)
+    def _routed(self, id: str, standing: Standing) -> Parts:
+        """What the network must bring for a subscription as it is told now, by keys."""
+        return self._parts(id, standing, self._restless.ranges(id))
+
+    def _parts(self, id: str, standing: Standing, ranges: Mapping[str, Range]) -> Parts:
+        steps = routed(standing, ranges)
         if isinstance(standing.statement, Pattern) and exactly_routed(standing) and _fits(steps):
             return {(id, -1): steps}
         filters = dict.fromkeys(one for step in steps for one in step)

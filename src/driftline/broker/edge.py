@@ -27,6 +27,9 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View
+from driftline.moving.hull import Range, widened
+
+NO_RANGES: Mapping[str, Range] = {}
 
 
 @dataclass(slots=True)
@@ -333,13 +336,19 @@ def _steps(id: str, standing: Standing) -> Iterator[tuple[str, Standing]]:
         yield f"{id}\n{at}", replace(standing, statement=step, params=params)
 
 
-def routed(standing: Standing) -> Steps:
+def routed(standing: Standing, ranges: Mapping[str, Range] = NO_RANGES) -> Steps:
     """What the network must bring for a subscription: filters that say no less than it does.
 
-    One step for a subscription, and one for each of a pattern. Parameters are bound; what moves
-    with time or the environment is left to the edge, because clocks and variables differ from
-    broker to broker.
+    One step for a subscription, and one for each of a pattern. Parameters are bound, or within a
+    range; what moves with time or the environment is left to the edge, because clocks and variables
+    differ from broker to broker.
     """
+    if ranges:
+        within = {name: ranges.get(name, (value, value)) for name, value in standing.params.items()}
+        return tuple(
+            tuple(dict.fromkeys(widened(one, within) for one in fixed_of(step).filters))
+            for step in _parts(standing)
+        )
     return tuple(
         tuple(dict.fromkeys(one.bound(standing.params) for one in fixed_of(step).filters))
         for step in _parts(standing)

@@ -20,6 +20,9 @@ class Settings:
     """How much is kept for a suspended party."""
     patience: int = 30 * _DAY
     """How long (microseconds) half a pattern without WITHIN waits before it is a gap."""
+    often: int | None = None
+    """A variable that moves so often within a second, or more often, is told as a range that it
+    stays in for a while [PARAM §6]; None: always by its value."""
     hops: int = 64
     """An event that crossed so many links goes no further."""
     stores: bool = True

@@ -70,6 +70,7 @@ class Scenario:
             matcher=plan.matcher,
             advertised=advertised if plan.advertised is None else plan.advertised,
             keep=draw.choice((1000, 1000, 5)),
+            often=draw.choice((None, None, 3)),
         )
         self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
         self.story = Story()
