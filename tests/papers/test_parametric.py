@@ -125,3 +125,65 @@ def test_events_follow_the_variable(price: int) -> None:
     assert bool(walk.parties["c1"].told) is (price < 10)
     for name in walk.names():
         walk.station(name).broker._check()
+
+
+def spoken(walk: Walk, text: str, **params: object) -> list[str]:
+    """What b1 says to b3 when c1 has these parameters."""
+    standing = Standing.of(parse(text), params)
+    said = walk.asks("c1", Subscribe("", "c1", standing))
+    return [line for here, there, line in said if (here, there) == ("b1", "b3")]
+
+
+def seen(walk: Walk, **attributes: object) -> bool:
+    before = len(walk.party("c1", "b1").told)
+    walk.ask(walk.party("p", "b5"), Publish("", Event("traffic", attributes)))
+    walk.run()
+    return len(walk.parties["c1"].told) > before
+
+
+def test_an_expression_over_variables_is_one_value_a_bound() -> None:
+    """Grammar Ge [PARAM §7.3]: a square around a car."""
+    walk = Walk()
+    text = (
+        "SELECT * FROM traffic WHERE price >= 0 AND x >= :cx - :r AND x <= :cx + :r "
+        "AND y >= :cy - :r AND y <= :cy + :r"
+    )
+    spoken(walk, text, cx=10, cy=20, r=5)
+    assert spoken(walk, text, cx=12, cy=20, r=5) == ["upd {1: 7, 2: 17}"]
+    assert spoken(walk, text, cx=12, cy=20, r=6) == ["upd {1: 6, 2: 18, 3: 14, 4: 26}"]
+    assert seen(walk, price=1, x=17.5, y=25)
+    assert not seen(walk, price=1, x=17.5, y=27)
+
+
+def test_variables_beside_attributes_are_evaluated_at_the_brokers() -> None:
+    """Grammar Ga [PARAM §9.1.1]: a circle around a car. It covers nothing and is covered by nothing
+    but the same, and its centre moves all the same."""
+    walk = Walk()
+    text = (
+        "SELECT * FROM traffic WHERE price >= 0 "
+        "AND sqrt((x - :cx) * (x - :cx) + (y - :cy) * (y - :cy)) <= :r"
+    )
+    spoken(walk, text, cx=0.0, cy=0.0, r=5.0)
+    assert seen(walk, price=1, x=3, y=4)
+    assert not seen(walk, price=1, x=4, y=4)
+    (update,) = spoken(walk, text, cx=1.0, cy=0.0, r=5.0)
+    assert update.startswith("upd ")
+    assert seen(walk, price=1, x=4, y=4)
+    # Where it does not reach, an event goes no further than to the broker it came to.
+    frames = walk.frames
+    assert not seen(walk, price=1, x=400, y=4)
+    assert walk.frames == frames
+
+
+def test_a_switch_suspends_and_resumes_by_one_message() -> None:
+    """Grammar Gb [PARAM §9.1.2]."""
+    walk = Walk()
+    text = "SELECT * FROM traffic WHERE :on = TRUE AND price < :x"
+    assert spoken(walk, text, on=True, x=10) == ["sub price < 10"]
+    assert spoken(walk, text, on=False, x=10) == ["unsub"]
+    assert not seen(walk, price=5)
+    assert spoken(walk, text, on=False, x=20) == []
+    assert spoken(walk, text, on=True, x=20) == ["sub price < 20"]
+    assert seen(walk, price=15)
+    for name in walk.names():
+        walk.station(name).broker._check()

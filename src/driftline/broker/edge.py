@@ -21,6 +21,8 @@ from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
 from driftline.model.event import Event
+from driftline.model.expression import Literal
+from driftline.model.filter import Filter
 from driftline.model.message import Steps
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
@@ -343,16 +345,18 @@ def routed(standing: Standing, ranges: Mapping[str, Range] = NO_RANGES) -> Steps
     range; what moves with time or the environment is left to the edge, because clocks and variables
     differ from broker to broker.
     """
-    if ranges:
-        within = {name: ranges.get(name, (value, value)) for name, value in standing.params.items()}
-        return tuple(
-            tuple(dict.fromkeys(widened(one, within) for one in fixed_of(step).filters))
-            for step in _parts(standing)
-        )
-    return tuple(
-        tuple(dict.fromkeys(one.bound(standing.params) for one in fixed_of(step).filters))
-        for step in _parts(standing)
-    )
+    within = {name: ranges.get(name, (value, value)) for name, value in standing.params.items()}
+    steps = []
+    for step in _parts(standing):
+        filters = fixed_of(step).filters
+        told = (widened(one, within) if ranges else one.bound(standing.params) for one in filters)
+        steps.append(tuple(dict.fromkeys(one for one in told if not _switched_off(one))))
+    return tuple(steps)
+
+
+def _switched_off(one: Filter) -> bool:
+    """Is a condition on parameters alone not true? Then nothing satisfies it [PARAM §9.1.2]."""
+    return any(isinstance(part, Literal) and part.value is not True for part in one.conditions)
 
 
 def exactly_routed(standing: Standing) -> bool:
