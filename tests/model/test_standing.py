@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from driftline import Event, parse
 from driftline.errors import ParameterError
 from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
 from driftline.testing import strategies
 
 MOVING = parse("SELECT * WHERE x BETWEEN :lo AND :hi AND s LIKE 'a%' AND :on AND x > :lo + 0")
@@ -68,3 +70,14 @@ def test_elapsed_counts_from_the_start_and_never_below_zero() -> None:
     assert standing.matches(Event("q", entered=6_000_000), {})
     assert not standing.matches(Event("q", entered=5_999_999), {})
     assert Standing.of(parse("SELECT * WHERE elapsed() = 0"), {}, 9).matches(Event("q", time=1), {})
+
+
+def test_a_subscription_travels_without_its_hash() -> None:
+    """The hash of a text is another one in each process: who gets it must work it out anew."""
+    for one in (parse("SELECT * FROM q WHERE s = 'a'"), *parse("SELECT * WHERE s = 'a'").filters()):
+        hash(one)
+        for asked in (one, parse(str(one)) if isinstance(one, Subscription) else one):
+            again = pickle.loads(pickle.dumps(asked))
+            assert again == one
+            assert not hasattr(again, "_hash")
+            assert hash(again) == hash(one)

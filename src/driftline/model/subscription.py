@@ -114,6 +114,10 @@ class Subscription:
             object.__setattr__(self, "_hash", found)
             return found
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without the hash, which is another one in each process.
+        return Subscription, (self.columns, self.source, self.where, self.change)
+
     def variables(self) -> Variables:
         """The variables that the condition, the columns and the radii depend on."""
         found = variables_of(self.where)
