@@ -105,13 +105,13 @@ class Engine:
             raise InvalidValue("on_change", " or ".join(OnChange), show(on_change))
         on_change = OnChange(on_change)
         _check_party(party)
-        if not rows and on_change is not OnChange.SILENT:
-            raise NotSupported("on_change='reevaluate'", "needs rows=True over a table")
         standing = Standing.of(statement, params, self._clock.now())
-        table = self._table_of(statement) if rows else None
+        # What moves over last events tells of them too, so there must be some that are kept.
+        kept = rows or on_change is not OnChange.SILENT
+        table = self._table_of(statement) if kept else None
         handle = Handle(self, f"s{next(self._ids)}", party, standing, on_change)
         self._handles[handle.id] = handle
-        if table is not None:
+        if rows and table is not None:
             assert isinstance(statement, Subscription)
             self._rows[handle.id] = LiveRows(statement)
             self._snapshot(handle, table)
@@ -153,12 +153,18 @@ class Engine:
         if handle.id in self._rows and standing.statement != handle.statement:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
-        handle._standing = standing
-        if handle.id not in self._rows:
+        loud = handle.on_change is OnChange.REEVALUATE
+        if handle.id in self._rows:
+            handle._standing = standing
+            if loud:
+                self._reevaluate(handle)
+        else:
+            before = self._last_events(handle) if loud else {}
+            handle._standing = standing
             self._ask(handle.party, Subscribe("", handle.id, standing))
-        elif handle.on_change is OnChange.REEVALUATE:
-            self._reevaluate(handle)
-            self._outlets.call()
+            if loud:
+                self._tell_shift(handle, before)
+        self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
         scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)
@@ -310,9 +316,11 @@ class Engine:
 
     def _table_of(self, statement: Statement) -> Table:
         if not isinstance(statement, Subscription):
-            raise NotSupported(str(statement), "rows=True is for a plain filter over a table")
+            raise NotSupported(
+                str(statement), "rows=True and on_change are for a plain filter over a table"
+            )
         if statement.source is None:
-            raise TableError("?", "rows=True needs FROM a declared table")
+            raise TableError("?", "rows=True and on_change need FROM a declared table")
         return self._declared(statement.source)
 
     def _row_changed(self, table: Table, key: Value, event: Event | None) -> int:
@@ -351,6 +359,27 @@ class Engine:
         for key, row in self._table_of(handle.statement).items():
             self._tell_row(handle, live, key, self._scope_now(handle, row), None)
 
+    def _last_events(self, handle: Handle) -> dict[Value, dict[str, Value | None]]:
+        """The rows that a subscription is satisfied by now, with what it selects of them."""
+        statement = handle.statement
+        assert isinstance(statement, Subscription)
+        scopes = (
+            (key, self._scope_now(handle, row)) for key, row in self._table_of(statement).items()
+        )
+        return {
+            key: statement.select(scope) for key, scope in scopes if statement.truth(scope) is True
+        }
+
+    def _tell_shift(self, handle: Handle, before: Mapping[Value, dict[str, Value | None]]) -> None:
+        """A variable moved: tell which of the last events satisfy it now, and which no longer."""
+        after = self._last_events(handle)
+        for key, values in after.items():
+            if key not in before:
+                self._tell(handle, NotificationKind.ENTER, None, values, key=key)
+        for key, values in before.items():
+            if key not in after:
+                self._tell(handle, NotificationKind.LEAVE, None, {}, old=values, key=key)
+
     def _scope_now(self, handle: Handle, row: Event) -> Scope:
         """A row seen without a new event: `now()` is the clock."""
         return handle._standing.scope(row.stamped(self._clock.now()), self._env)
@@ -362,12 +391,23 @@ class Engine:
         if not isinstance(name, str) or not name:
             raise InvalidValue("environment variable", "a name", show(name))
         admitted = None if value is None else admit(value, f"environment variable {name}")
+        following = [
+            handle
+            for handle in self._handles.values()
+            if handle.on_change is OnChange.REEVALUATE
+            and name in handle.statement.variables().environment
+        ]
+        before = {
+            handle.id: self._last_events(handle)
+            for handle in following
+            if handle.id not in self._rows
+        }
         self._ask("", Observed(name, admitted))
-        for id in self._rows:
-            handle = self._handles[id]
-            follows = name in handle.statement.variables().environment
-            if follows and handle.on_change is OnChange.REEVALUATE:
+        for handle in following:
+            if handle.id in self._rows:
                 self._reevaluate(handle)
+            else:
+                self._tell_shift(handle, before[handle.id])
         self._outlets.call()
 
     @property

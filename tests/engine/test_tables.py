@@ -130,8 +130,40 @@ def test_rows_need_a_declared_table_and_a_plain_filter(engine):
         engine.delete("news", 1)
     with pytest.raises(InvalidValue):
         engine.delete("stock", [])
+    with pytest.raises(TableError):
+        engine.subscribe("SELECT * FROM news", on_change="reevaluate")
     with pytest.raises(NotSupported):
-        engine.subscribe("SELECT * FROM stock", on_change="reevaluate")
+        engine.subscribe("SELECT * FROM stock THEN SELECT * FROM stock", on_change="reevaluate")
+    engine._check()
+
+
+def test_a_plain_filter_that_moves_tells_of_the_last_events_if_asked_to():
+    engine = dl.Engine(clock=dl.ManualClock())
+    engine.table("stock", key="symbol")
+    text = "SELECT price FROM stock WHERE price < :p AND price > env('floor')"
+    loud = engine.subscribe(text, {"p": 10}, on_change="reevaluate")
+    silent = engine.subscribe(text, {"p": 10})
+    engine.set_env("floor", 1)
+    for symbol, price in (("A", 5), ("B", 15), ("C", 25), ("A", 6)):
+        engine.publish(dl.Event("stock", {"symbol": symbol, "price": price}))
+    loud.set(p=20)
+    silent.set(p=20)
+    engine.set_env("floor", 10)
+    loud.replace("price < :p", "price < :p + 10")
+    engine.publish(dl.Event("stock", {"symbol": "B", "price": 16}))
+    engine.set_env("floor", None)
+    told = [(n.kind, n.key, n.values, n.old, n.epoch) for n in loud.pending()]
+    assert told == [
+        ("event", None, {"price": 5}, None, 0),
+        ("event", None, {"price": 6}, None, 0),
+        ("enter", "B", {"price": 15}, None, 1),
+        ("leave", "A", {}, {"price": 6}, 1),
+        ("enter", "C", {"price": 25}, None, 2),
+        ("event", None, {"price": 16}, None, 2),
+        ("leave", "B", {}, {"price": 16}, 2),
+        ("leave", "C", {}, {"price": 25}, 2),
+    ]
+    assert [n.kind for n in silent.pending()] == ["event"] * 3
     engine._check()
 
 
