@@ -14,6 +14,7 @@ from driftline.broker.links import LOCAL, Links
 from driftline.broker.session import Session
 from driftline.broker.station import Station
 from driftline.model.message import Interest, Offer
+from driftline.moving.parametric.updates import updated
 from driftline.routing.advertisements import Advertisements
 from driftline.routing.mesh import Mesh
 from driftline.routing.patterns import Monitor
@@ -190,6 +191,9 @@ def a_member_believes_old_news(patched: pytest.MonkeyPatch) -> None:
         self._versions[said.origin] = said.version
         home = self._homes.setdefault(said.origin, {})
         self._offers.setdefault(said.origin, {})
+        for key, moved in said.updates.items():
+            if key in home:
+                home[key] = updated(home[key], moved)
         if said.base == 0:
             home.clear()
         for key in said.removed:

@@ -30,6 +30,8 @@ _steps = st.lists(st.lists(_filters, min_size=1, max_size=2).map(tuple), min_siz
 _sequences = st.builds(
     Sequence, _steps.map(tuple), st.sampled_from((EARLIEST_US, -1, 0, LATEST_US))
 )
+_moved = st.dictionaries(st.integers(0, 9), values().filter(lambda one: one == one), max_size=2)
+_updates = st.dictionaries(NAMES, _moved, max_size=2)
 _some_names = st.lists(NAMES, max_size=4).map(tuple)
 
 
@@ -89,10 +91,10 @@ def messages(draw: DrawFn) -> Control:
     if kind is Home:
         offered = draw(st.dictionaries(NAMES, advertisements(), max_size=3))
         versions = draw(VERSIONS), draw(VERSIONS)
-        return Home(draw(NAMES), *versions, added, removed, offered, draw(_some_names))
+        updates = draw(_updates)
+        return Home(draw(NAMES), *versions, added, removed, offered, draw(_some_names), updates)
     if kind is Offer:
         return Offer(added, removed, draw(st.booleans()))
     sequences = draw(st.dictionaries(NAMES, _sequences, max_size=2))
-    moved = st.dictionaries(st.integers(0, 9), values().filter(lambda one: one == one), max_size=2)
-    updates = draw(st.dictionaries(NAMES, moved, max_size=2))
+    updates = draw(_updates)
     return Interest(added, removed, draw(st.booleans()), sequences, updates)

@@ -173,6 +173,7 @@ def test_the_form_is_the_one_written_by_hand() -> None:
         ],
         [],
         [],
+        [],
     ]
     offer = Offer(
         {"k": advertisement("SELECT * FROM q WHERE x BETWEEN 1 AND 2 OR x = 5")}, (), True
@@ -380,9 +381,9 @@ def test_a_message_may_have_so_many_bytes_and_no_more() -> None:
 
 INTEREST = ["interest", False, [], [], [], []]
 BAD_MESSAGES: dict[str, tuple[object, str]] = {
-    "no array": ({}, "control message: wanted an array of 1 to 8"),
-    "an empty array": ([], "an array of 1 to 8"),
-    "too many fields": ([1] * 9, "an array of 1 to 8"),
+    "no array": ({}, "control message: wanted an array of 1 to 10"),
+    "an empty array": ([], "an array of 1 to 10"),
+    "too many fields": ([1] * 11, "an array of 1 to 10"),
     "a name that is a number": ([7], "name: wanted a text"),
     "an unknown name": (
         ["hello"],
@@ -443,7 +444,7 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
     "an update by a sum": (["interest", False, [], [], [], ["k", [1, ["+", 1, 2]]]], "a constant"),
     "an update to NULL": (["interest", False, [], [], [], ["k", [1, None]]], "values that compare"),
     "a flag for an advertisement": (["ask", "t", 0, True], "ask, says"),
-    "an extension": (msgspec.msgpack.Ext(5, b"x"), "an array of 1 to 8"),
+    "an extension": (msgspec.msgpack.Ext(5, b"x"), "an array of 1 to 10"),
 }
 
 

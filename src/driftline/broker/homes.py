@@ -15,10 +15,12 @@ from driftline.broker.effects import Key as StoreKey
 from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Neighbours
+from driftline.moving.parametric.updates import Moved
 from driftline.routing.mesh import Mesh
 
 T = TypeVar("T")
 Key: TypeAlias = tuple[str, str]
+NOTHING: Mapping[str, Moved] = {}
 
 
 class Homes:
@@ -103,6 +105,9 @@ class Homes:
                 self._put(("mesh", kind, said.origin, key), None)
             for key, one in added.items():
                 self._put(("mesh", kind, said.origin, key), one)
+        wants = self._mesh.wants(said.origin)
+        for key in said.updates:
+            self._put(("mesh", "want", said.origin, key), wants.get(key))
 
     def flood(self, message: Neighbours | Home, sender: str) -> list[Effect]:
         """Tell all members but the sender."""
@@ -114,6 +119,7 @@ class Homes:
         removed: Sequence[str],
         offered: Mapping[str, Advertisement],
         withdrawn: Sequence[str],
+        updates: Mapping[str, Moved] = NOTHING,
     ) -> list[Effect]:
         """Tell the mesh what is different for those behind us; the first time it is all."""
         version, base = self._count(), self._version
@@ -125,6 +131,7 @@ class Homes:
             tuple(removed) if base else (),
             offered,
             tuple(withdrawn) if base else (),
+            updates if base else {},
         )
         self._version = version
         self._mesh.hear_home(said)
@@ -183,7 +190,7 @@ class Homes:
             _compare(
                 self._wanted.get(home, {}),
                 wanted,
-                [*said.removed, *said.added] if said is not None and known else None,
+                [*said.removed, *said.added, *said.updates] if said is not None and known else None,
                 partial(_under, self._want, home),
             )
             _compare(

@@ -42,10 +42,11 @@ def groups(messages: Series[Joinable]) -> Iterator[list[Joinable]]:
     entries = 0
     for message in messages:
         count = len(message.added) + len(message.removed)
+        count += len(message.updates)
         if isinstance(message, Home):
             count += len(message.offered) + len(message.withdrawn)
         else:
-            count += len(message.sequences) + len(message.updates)
+            count += len(message.sequences)
         if group and entries + count > ENTRIES_MAX:
             yield group
             group, entries = [], 0
@@ -72,15 +73,15 @@ def joined(messages: Series[Joinable]) -> Joinable:
         elif isinstance(message, Home) and isinstance(before, Home):
             before = replace(message, base=min(before.base, message.base))
         filters.change(message.added, message.removed)
+        for key in message.removed:
+            sequences.pop(key, None)
+            updates.pop(key, None)
+        for key, moved in message.updates.items():
+            _update(filters.added, updates, key, moved)
         if isinstance(message, Home):
             offers.change(message.offered, message.withdrawn)
         else:
-            for key in message.removed:
-                sequences.pop(key, None)
-                updates.pop(key, None)
             sequences.update(message.sequences)
-            for key, moved in message.updates.items():
-                _update(filters.added, updates, key, moved)
     removed = tuple(filters.removed)
     if isinstance(before, Home):
         withdrawn = tuple(offers.removed)
@@ -90,6 +91,7 @@ def joined(messages: Series[Joinable]) -> Joinable:
             removed=removed,
             offered=offers.added,
             withdrawn=withdrawn,
+            updates=updates,
         )
     assert before is not None
     return replace(

@@ -342,13 +342,14 @@ class Links:
     def _say_home(self, offers: Change[Advertisement] | None, news: News | None) -> list[Effect]:
         if not self.homes.said:
             # Keys are of this life: the first time all is said.
-            filters, _ = self.subscriptions.told(MESH)
+            filters, _ = self.told(MESH)
             offered = self.offers.table.told(MESH) if self.advertised else {}
             return self.homes.say(filters, (), offered, ())
         wants = Change[Filter]() if news is None else news.filters
+        said = self._spoken[MESH].say(wants.added, wants.removed)
         offers = offers or Change()
         return self.homes.say(
-            wants.added, tuple(wants.removed), offers.added, tuple(offers.removed)
+            said.added, said.removed, offers.added, tuple(offers.removed), said.updates
         )
 
     # Events

@@ -77,6 +77,7 @@ class Home:
     removed: tuple[str, ...] = ()
     offered: Mapping[str, Advertisement] = field(default_factory=dict)
     withdrawn: tuple[str, ...] = ()
+    updates: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

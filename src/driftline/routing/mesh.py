@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Neighbours
+from driftline.moving.parametric.updates import updated
 
 
 class Mesh:
@@ -124,6 +125,10 @@ class Mesh:
             home.pop(key, None)
         for key in said.withdrawn:
             offers.pop(key, None)
+        for key, moved in said.updates.items():
+            after = updated(home[key], moved) if key in home else None
+            if after is not None:
+                home[key] = after
         home.update(said.added)
         offers.update(said.offered)
         return True

@@ -195,7 +195,7 @@ def _members(overlay: Overlay) -> None:
                 continue
             far = overlay.station(there).broker.links
             wants, offers = far.homes.known(here)
-            if wants != near.subscriptions.table.told(MESH):
+            if wants != near.told(MESH)[0]:
                 raise Violation(f"{there} does not know what {here} wants: {wants}")
             if near.advertised and offers != near.offers.table.told(MESH):
                 raise Violation(f"{there} does not know what {here} offers: {offers}")

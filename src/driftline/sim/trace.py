@@ -37,7 +37,7 @@ def _said(message: Control) -> str:
         added = [f"+ {one}" for one in message.added.values()]
         if isinstance(message, Interest):
             added += [f"+ {_steps(one.steps)}" for one in message.sequences.values()]
-            added += [f"{key}: {dict(new)}" for key, new in message.updates.items()]
+        added += [f"{key}: {dict(new)}" for key, new in message.updates.items()]
         removed = [f"- {key}" for key in message.removed]
         who = f"{message.origin} wants " if isinstance(message, Home) else "wants "
         anew = message.base == 0 if isinstance(message, Home) else message.reset

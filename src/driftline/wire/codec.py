@@ -7,7 +7,7 @@ MessagePack, as arrays: the name of the message and its fields in the order give
     set         updates                             an interest that has nothing else
     offer       reset, removed, added               keys, and [key, advertisement, …]
     neighbours  origin, version, links
-    home        origin, version, base, removed, added, withdrawn, offered
+    home        origin, version, base, removed, added, withdrawn, offered, updates
     ask         token, within, says                 an advertisement or nil
     answer      token, silent, interested
 
@@ -318,6 +318,7 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
             ("added", _FILTERS),
             ("withdrawn", _NAMES),
             ("offered", _OFFERS),
+            ("updates", _UPDATES),
         ),
     ),
     "ask": (Ask, (("token", _NAME), ("within", _VERSION), ("says", _OFFER))),

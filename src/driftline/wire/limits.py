@@ -27,7 +27,7 @@ ATTRIBUTES_MAX = 65_535
 
 # Control messages
 
-FIELDS_MAX = 8
+FIELDS_MAX = 10
 """Parts of a control message, its name included."""
 
 ENTRIES_MAX = 100_000
