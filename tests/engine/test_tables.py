@@ -204,3 +204,10 @@ def test_with_reevaluate_a_moved_bound_tells_what_entered_and_left(engine):
         ("leave", "IBM", 1),
         ("enter", "DIS", 1),
     ]
+
+
+def test_what_may_not_be_published_is_said_before_what_no_table_takes():
+    engine = dl.Engine(clock=dl.ManualClock(), advertised=True)
+    engine.table("stock", key="symbol")
+    with pytest.raises(dl.NotAdvertised):
+        engine.publish(dl.Event("stock", {"price": 1}))

@@ -141,6 +141,11 @@ class Homes:
         """What a member is known to want and offer."""
         return self._mesh.wants(home), self._mesh.offers(home)
 
+    def versions(self) -> dict[str, int]:
+        """The versions of the homes of others that are known."""
+        known = (one for one in self._mesh.known() if isinstance(one, Home))
+        return {one.origin: one.version for one in known if one.origin != self._me}
+
     def states(self) -> list[Neighbours]:
         """The links that members are known to have."""
         known = (one for one in self._mesh.known() if isinstance(one, Neighbours))

@@ -217,6 +217,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("advertisements", broker._advertised, fresh._advertised),
         ("environment", broker.edge.env, fresh.edge.env),
         ("mesh", broker.links.homes.states(), fresh.links.homes.states()),
+        ("homes", broker.links.homes.versions(), fresh.links.homes.versions()),
     ):
         if here != there:
             raise Violation(f"{name}'s journal has other {what}: {there} for {here}")
