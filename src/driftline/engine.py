@@ -153,6 +153,7 @@ class Engine:
         if handle.id in self._rows and standing.statement != handle.statement:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
+        check_executable(standing.statement)
         loud = handle.on_change is OnChange.REEVALUATE
         if handle.id in self._rows:
             handle._standing = standing

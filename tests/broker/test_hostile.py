@@ -17,6 +17,7 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Interest, Neighbours, Offer, Parcel, Sequence
 from driftline.model.standing import Standing
+from driftline.model.value import time_of
 from driftline.wire import codec
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import encode_batch
@@ -86,6 +87,28 @@ def test_a_filter_with_a_parameter_of_somebody_elses_is_refused() -> None:
     for store in of("Store", neighbour.says(Interest({"k": wanted("SELECT * FROM q")}))):
         journal.update(store.values)
     Broker("a", 2, None, journal)._check()
+
+
+def test_a_member_of_a_mesh_is_refused_likewise() -> None:
+    neighbour = Neighbour(Role.MESH)
+    neighbour.says(Neighbours("n", 1, ("a",)))
+    bad = Home("n", 1, 0, {"k": wanted("SELECT * FROM q WHERE x > :p")})
+    assert not of("Store", neighbour.says(bad))
+    assert neighbour.station.refused == 1
+
+
+def test_an_update_cannot_make_what_the_wire_would_refuse() -> None:
+    neighbour = Neighbour()
+    zone = wanted("SELECT * FROM q WHERE hour(at, 'Europe/Berlin') = 3")
+    neighbour.says(Interest({"k": zone}))
+    for moved in ({0: "nowhere"}, {0: 4, 1: "nowhere"}, {7: 1}):
+        neighbour.says(Interest(updates={"k": moved}))
+        broker = neighbour.station.broker
+        broker.handle(Publish("r", Event("q", {"at": time_of(0)})), "p", 0)
+        (one,) = broker.links.subscriptions.held("n").values()
+        encode_control(Interest({"k": one}))
+    neighbour.says(Interest(updates={"unknown": {0: 1}}))
+    neighbour.station.broker._check()
 
 
 def test_what_cannot_be_asked_of_a_neighbour_as_a_whole_is_asked_singly() -> None:

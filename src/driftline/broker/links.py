@@ -59,6 +59,14 @@ def _filters_of(sequences: Iterable[Sequence]) -> Iterable[Filter]:
     return (one for sequence in sequences for step in sequence.steps for one in step)
 
 
+def _check_bound(filters: Iterable[Filter]) -> None:
+    for one in filters:
+        # Nearly all have constants only, which is quickly seen.
+        plain = not one.conditions and all(part.constant for part in one.constraints)
+        if not plain and parameters_of((one,)):
+            raise NotSupported(str(one), "parameters are bound where the subscriber is")
+
+
 class Links:
     """The links of a broker, what came by them, and what must be said on them."""
 
@@ -232,17 +240,15 @@ class Links:
             return self._interest(said, link)
         if isinstance(said, Offer):
             return self._offered(said, link)
+        if isinstance(said, Home):
+            _check_bound(said.added.values())
         news = self.homes.hear(said, link)
         return [] if news is None else [*news, *self.tell()]
 
     def _interest(self, said: Interest, link: str) -> list[Effect]:
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
-        for unbound in (*said.added.values(), *_filters_of(said.sequences.values())):
-            # Nearly all have constants only, which is quickly seen.
-            plain = not unbound.conditions and all(part.constant for part in unbound.constraints)
-            if not plain and parameters_of((unbound,)):
-                raise NotSupported(str(unbound), "parameters are bound where the subscriber is")
+        _check_bound((*said.added.values(), *_filters_of(said.sequences.values())))
         moved = {key: self._updated(link, key, new) for key, new in said.updates.items()}
         wanted: dict[str, Filter | Sequence] = {**said.added, **moved, **said.sequences}
         removed = self._unsaid(link, said, self.subscriptions.keys)

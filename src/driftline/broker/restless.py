@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
+from driftline.model.value import identity
 from driftline.moving.hull import Range
 from driftline.moving.parametric.monitor import NEVER, Monitor
 
@@ -32,7 +33,7 @@ class Restless:
             return  # A pattern is delegated by its exact steps.
         monitors = self._monitors.setdefault(id, {})
         for name, value in after.params.items():
-            if value == before.params.get(name):
+            if identity(value) == identity(before.params.get(name)):
                 continue
             if name not in monitors:
                 monitors[name] = Monitor(_SECOND, self._often)

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from driftline.model.constraint import Constraint
-from driftline.model.expression import Expression, Literal, Parameter
+from driftline.model.expression import Call, Expression, Literal, Parameter
 from driftline.model.filter import Filter
 from driftline.model.value import Value
 
@@ -65,6 +65,10 @@ def _constraint(part: Constraint, values: list[Value]) -> Constraint:
     return part
 
 
+def _names(node: Expression, child: Expression) -> bool:
+    return isinstance(node, Call) and isinstance(child, Literal) and isinstance(child.value, str)
+
+
 def _expression(node: Expression, values: list[Value]) -> Expression:
     if isinstance(node, Literal):
         if node.value is None or node.value != node.value:
@@ -74,6 +78,9 @@ def _expression(node: Expression, values: list[Value]) -> Expression:
     children = node.children()
     if not children:
         return node
-    inner = tuple(_expression(child, values) for child in children)
+    # A text that a function is given (a time zone) says what it does, and stays.
+    inner = tuple(
+        child if _names(node, child) else _expression(child, values) for child in children
+    )
     changed = any(new is not old for new, old in zip(inner, children, strict=True))
     return node.rebuilt(inner) if changed else node
