@@ -234,8 +234,8 @@ class Engine:
         return told
 
     @property
-    def _env(self) -> dict[str, Value]:
-        return self._broker.edge.env
+    def _env(self) -> Mapping[str, Value]:
+        return self._broker.environment.values
 
     # Events
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from driftline.broker.edge import NO_RANGES, Edge, check_executable, exactly_routed, routed
-from driftline.broker.effects import Deliver, Effect, Key, Reply, Send, SendParcels, Store
+from driftline.broker.effects import Deliver, Effect, Key, Poll, Reply, Send, SendParcels, Store
+from driftline.broker.environment import Environment
 from driftline.broker.links import LOCAL, MESH, Links, Role
 from driftline.broker.requests import (
     Advertise,
@@ -30,6 +31,7 @@ from driftline.broker.requests import (
     Told,
     Unadvertise,
     Unsubscribe,
+    Watch,
 )
 from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
@@ -52,7 +54,7 @@ from driftline.model.message import (
 )
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
-from driftline.model.value import show
+from driftline.model.value import Value, show
 from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
 from driftline.wire.codec import encode_control
@@ -89,14 +91,8 @@ class Broker:
         self._counter = incarnation << _COUNTED_BITS
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__
-        self.edge = Edge(
-            self.settings.matcher,
-            self.settings.keep,
-            self.settings.patience,
-            put,
-            self._count,
-            certain=self.settings.alone,
-        )
+        self.edge = Edge(self.settings, put, self._count)
+        self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
         self._advertised: dict[str, dict[str, Advertisement]] = {}
         self._waves = Waves()
@@ -111,6 +107,7 @@ class Broker:
     def _restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life has kept, as if it had only slept."""
         self.edge.restore(stored)
+        self.environment.restore(stored)
         for id, _, standing in self.edge:
             self._let(self._routed(id, standing))
         for key, value in stored.items():
@@ -219,11 +216,12 @@ class Broker:
             before = self._routed(id, self.edge.standing(id))
             self._restless.calm(id, now)
             self._let(self._routed(id, self.edge.standing(id)), before)
-        return self._out([*said, *self.links.tell()])
+        polls = [Poll(name) for name in self.environment.due(now)]
+        return self._out([*said, *self.links.tell(), *polls])
 
     def wake_at(self) -> int:
         """When `wake` has something to do."""
-        return min(self._waves.wake_at(), self._restless.wake_at())
+        return min(self._waves.wake_at(), self._restless.wake_at(), self.environment.wake_at())
 
     # What parties ask
 
@@ -240,6 +238,10 @@ class Broker:
                 said += self._unadvertise(asked, party)
             elif isinstance(asked, Confirm | Interested):
                 return self._wave(asked, party, now)
+            elif isinstance(asked, Observed):
+                self._observe(asked, now)
+            elif isinstance(asked, Watch):
+                self.environment.poll(asked.name, asked.every, now)
         except (InvalidValue, NotAdvertised, NotSupported) as problem:
             return [Reply(party, asked.request, problem)]
         if isinstance(asked, Told):
@@ -251,8 +253,6 @@ class Broker:
             said += self.edge.resume(party)
         elif isinstance(asked, Redirect):
             said += self.edge.redirect(party, asked.handler)
-        elif isinstance(asked, Observed):
-            self.edge.observe(asked.name, asked.value)
         return [*said, Reply(party, asked.request)]
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
@@ -262,6 +262,17 @@ class Broker:
         ask = Ask(f"{self.name} {self._count()}", asked.within, says)
         encode_control(ask)
         return self._waves.begin(ask, party, asked.request, self.links.listeners(), now)
+
+    def _observe(self, asked: Observed, now: int) -> None:
+        before = self.environment.values
+        self.environment.observe(asked.name, asked.value)
+        self.edge.advance(now, before)
+        self.links.advance(now, before)
+
+    def unknown(self) -> dict[str, int]:
+        """Variables that conditions here read and nobody has given a value, and how many do."""
+        known = {**self.environment.values, **self.environment.own(0)}
+        return {name: some for name, some in self.edge.reads().items() if name not in known}
 
     def _subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
         owner = self.edge.owner(asked.id)
@@ -361,11 +372,13 @@ class Broker:
         event = event.entering(now)
         self.check_advertised(event, party)
         if self.settings.alone:
-            return [*self.edge.take(event, self.name, self._count())]
-        parcel = Parcel(self.name, self._count(), event, party)
+            env = self.environment.values
+            return [*self.edge.take(event, self.name, self._count(), env, event.stamp)]
+        stamps = self.environment.stamps() if self.settings.stamped else {}
+        parcel = Parcel(self.name, self._count(), event, party, stamps=stamps)
         if len(encode_parcel(parcel)) > _RECORD_BYTES_MAX:
             raise InvalidValue("event", f"at most {_RECORD_BYTES_MAX} bytes", "more")
-        return self._parcels((parcel,), None)
+        return self._parcels((parcel,), None, now)
 
     def _published_by(self, asked: Publish, party: str, now: int) -> list[Effect]:
         number = (asked.life, asked.number)
@@ -392,14 +405,14 @@ class Broker:
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
         parcels = (_entered(parcel, now) for parcel in decode_batch(batch))
-        return self._out(self._parcels(parcels, sender))
+        return self._out(self._parcels(parcels, sender, now))
 
-    def _parcels(self, parcels: Iterable[Parcel], sender: str | None) -> list[Effect]:
+    def _parcels(self, parcels: Iterable[Parcel], sender: str | None, now: int) -> list[Effect]:
         """What follows from events that came by a link, or entered here."""
         told: list[Effect] = []
         sent: dict[str, list[Parcel]] = {}
         for parcel in parcels:
-            told += self._take(parcel, sender, sent)
+            told += self._take(parcel, sender, sent, now)
         return [*told, *(self._post(link, tuple(some)) for link, some in sent.items())]
 
     def _post(self, link: str, parcels: tuple[Parcel, ...]) -> SendParcels:
@@ -411,8 +424,15 @@ class Broker:
             self._puts["out", link, str(position)] = parcel
         return SendParcels(link, posted)
 
+    def _judged(self, parcel: Parcel, now: int) -> tuple[Mapping[str, Value], int | None]:
+        """The environment and the instant that an event is judged by."""
+        own = self.environment.own(now)
+        if self.settings.stamped:
+            return {**parcel.stamps, **own}, parcel.event.stamp
+        return {**self.environment.values, **own}, now
+
     def _take(
-        self, parcel: Parcel, sender: str | None, sent: dict[str, list[Parcel]]
+        self, parcel: Parcel, sender: str | None, sent: dict[str, list[Parcel]], now: int
     ) -> list[Deliver]:
         in_mesh = sender is not None and self.links.roles.get(sender) is Role.MESH
         homes = [home for home in parcel.homes if home != self.name] if in_mesh else []
@@ -420,12 +440,13 @@ class Broker:
         if not in_mesh or self.name in parcel.homes:
             if parcel.number <= self._seen.get(parcel.origin, 0):
                 return []  # It came by another way, or again.
-            told = self.edge.take(parcel.event, parcel.origin, parcel.number)
+            env, at = self._judged(parcel, now)
+            told = self.edge.take(parcel.event, parcel.origin, parcel.number, env, at)
             self._seen[parcel.origin] = parcel.number
             self._puts["seen", parcel.origin] = parcel.number
             self.links.passed(parcel.event)
             links: dict[str, None] = {}
-            for owner, key in self.links.concerned(parcel.event, sender):
+            for owner, key in self.links.concerned(parcel.event, env, at, sender):
                 if owner != MESH:
                     links[owner] = None
                 elif not in_mesh:

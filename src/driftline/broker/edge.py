@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from driftline.broker.effects import Deliver, Key
+from driftline.broker.settings import Settings
 from driftline.errors import NotSupported
-from driftline.matching.choice import make_matcher
-from driftline.matching.lazy import Lazy, fixed_of
-from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
 from driftline.model.event import Event
@@ -29,6 +27,9 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View
+from driftline.moving.evolving.choice import Chosen, EvolvingMatcher, make_evolving
+from driftline.moving.evolving.plan import evolves
+from driftline.moving.evolving.started import told
 from driftline.moving.hull import Range, widened
 
 NO_RANGES: Mapping[str, Range] = {}
@@ -71,32 +72,26 @@ class Edge:
         "_standing",
         "_step_of",
         "_steps",
-        "env",
         "parties",
     )
 
     def __init__(
         self,
-        matcher: str | Matcher,
-        keep: int,
-        patience: int,
+        settings: Settings,
         put: Callable[[Key, object], None],
         count: Callable[[], int],
-        *,
-        certain: bool = False,
     ) -> None:
         self.parties: dict[str, Party] = {}
-        self.env: dict[str, Value] = {}
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
-        self._plain = Lazy(make_matcher(matcher))
+        self._plain = make_evolving(settings, settings.matcher)
         self._sequences: dict[str, SequenceMatcher] = {}
         # The steps of all patterns, by ids of their own.
-        self._steps = Lazy(make_matcher(matcher if isinstance(matcher, str) else "auto"))
+        self._steps = make_evolving(settings)
         self._step_of: dict[str, tuple[str, int]] = {}
-        self._keep = max(1, keep)
-        self._certain = certain
-        self._patience = patience
+        self._keep = max(1, settings.keep)
+        self._certain = settings.alone
+        self._patience = settings.patience
         self._put = put
         self._count = count
 
@@ -110,9 +105,9 @@ class Edge:
             self._sequences[id] = SequenceMatcher(standing.statement, self._patience)
             for at, (step_id, step) in enumerate(_steps(id, standing)):
                 self._step_of[step_id] = id, at
-                self._steps.add(step_id, step)
+                _add(self._steps, step_id, step)
         else:
-            self._plain.add(id, standing)
+            _add(self._plain, id, standing)
 
     def move(self, id: str, standing: Standing) -> None:
         """The same subscription under other parameters."""
@@ -120,9 +115,9 @@ class Edge:
         self._standing[id] = standing
         if id in self._sequences:
             for step_id, step in _steps(id, standing):
-                self._steps.move(step_id, step)
+                self._steps.change(step_id, step.params, step.start_us)
         else:
-            self._plain.move(id, standing)
+            self._plain.change(id, standing.params, standing.start_us)
 
     def cancel(self, id: str) -> None:
         """Forget a subscription."""
@@ -160,13 +155,19 @@ class Edge:
             and covers(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
-    def observe(self, name: str, value: Value | None) -> None:
-        """A variable of the environment has a value, None: nobody knows."""
-        self._put(("env", name), value)
-        if value is None:
-            self.env.pop(name, None)
-        else:
-            self.env[name] = value
+    def reads(self) -> dict[str, int]:
+        """The variables of the environment that are read here, and by how many conditions."""
+        plain, steps = self._plain.reads(), self._steps.reads()
+        return {name: plain.get(name, 0) + steps.get(name, 0) for name in {**plain, **steps}}
+
+    def ways(self) -> list[Chosen]:
+        """How what evolves is found, and why so."""
+        return [*self._plain.ways(), *self._steps.ways()]
+
+    def advance(self, at: int, env: Mapping[str, Value]) -> None:
+        """The environment is about to change: until now it was this."""
+        self._plain.advance(at, env)
+        self._steps.advance(at, env)
 
     def interested(self, says: Advertisement) -> bool:
         """Could some of what is advertised satisfy somebody here? May say yes too often."""
@@ -175,13 +176,18 @@ class Edge:
             for standing in self._standing.values()
         )
 
-    def take(self, event: Event, origin: str, position: int) -> list[Deliver]:
-        """What to tell whom of an event; nothing for those who are suspended."""
+    def take(
+        self, event: Event, origin: str, position: int, env: Mapping[str, Value], at: int | None
+    ) -> list[Deliver]:
+        """What to tell whom of an event, in an environment and at an instant (None: its stamp).
+
+        Nothing for those who are suspended.
+        """
         found: dict[str, _Found] = {}
-        for id in self._plain.match(event, self.env):
+        for id in self._plain.match(event, env, at):
             found.setdefault(self._owner[id], _Found()).ids.append(id)
         if self._sequences:
-            self._continue(event, found)
+            self._continue(event, env, at, found)
         told = []
         for name, what in found.items():
             deliver = Deliver(
@@ -194,17 +200,20 @@ class Edge:
                 position,
                 gaps=tuple(what.gaps),
                 epochs=tuple([self._standing[id].epoch for id in what.ids]),
+                stamps=env,
             )
             if self._wait(deliver):
                 told.append(self._through(deliver))
         return told
 
-    def _continue(self, event: Event, found: dict[str, _Found]) -> None:
+    def _continue(
+        self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]
+    ) -> None:
         """Take the patterns further that an event is of use to."""
         fits: dict[str, list[int]] = {}
-        for step_id in self._steps.match(event, self.env):
-            id, at = self._step_of[step_id]
-            fits.setdefault(id, []).append(at)
+        for step_id in self._steps.match(event, env, at):
+            id, nth = self._step_of[step_id]
+            fits.setdefault(id, []).append(nth)
         for id, steps in fits.items():
             sequence = self._sequences[id]
             before = len(sequence.found), sequence.found[:1]
@@ -278,8 +287,6 @@ class Edge:
             if key[0] == "sub":
                 assert isinstance(value, tuple)
                 self.subscribe(value[0], key[1], value[1])
-            elif key[0] == "env":
-                self.env[key[1]] = value  # type: ignore[assignment]  # as it was put
             elif key[0] == "suspended":
                 self.parties.setdefault(key[1], Party()).suspended = True
             elif key[0] == "handler":
@@ -329,6 +336,11 @@ def check_executable(statement: Statement) -> None:
         raise NotSupported(str(statement.change), why)
 
 
+def _add(matcher: EvolvingMatcher, id: str, standing: Standing) -> None:
+    assert isinstance(standing.statement, Subscription)
+    matcher.add(id, standing.statement.filters(), standing.params, standing.start_us)
+
+
 def _steps(id: str, standing: Standing) -> Iterator[tuple[str, Standing]]:
     """The steps of a pattern as subscriptions of their own, with ids."""
     assert isinstance(standing.statement, Pattern)
@@ -342,15 +354,17 @@ def routed(standing: Standing, ranges: Mapping[str, Range] = NO_RANGES) -> Steps
     """What the network must bring for a subscription: filters that say no less than it does.
 
     One step for a subscription, and one for each of a pattern. Parameters are bound, or within a
-    range; what moves with time or the environment is left to the edge, because clocks and variables
-    differ from broker to broker.
+    range. What moves with time or the environment travels as it is, with its start: other brokers
+    judge it by the stamps of an event.
     """
     within = {name: ranges.get(name, (value, value)) for name, value in standing.params.items()}
     steps = []
     for step in _parts(standing):
-        filters = fixed_of(step).filters
-        told = (widened(one, within) if ranges else one.bound(standing.params) for one in filters)
-        steps.append(tuple(dict.fromkeys(one for one in told if not _switched_off(one))))
+        bound = (
+            widened(one, within) if ranges else one.bound(standing.params) for one in step.filters()
+        )
+        said = (told(one, standing.start_us) for one in bound if not _switched_off(one))
+        steps.append(tuple(dict.fromkeys(said)))
     return tuple(steps)
 
 
@@ -360,8 +374,8 @@ def _switched_off(one: Filter) -> bool:
 
 
 def exactly_routed(standing: Standing) -> bool:
-    """Do these filters say no more than the subscription either?"""
-    return not any(fixed_of(step).evolves for step in _parts(standing))
+    """Are these filters such as a sequence may have: ones that do not evolve?"""
+    return not any(evolves(one) for step in _parts(standing) for one in step.filters())
 
 
 def _parts(standing: Standing) -> tuple[Subscription, ...]:

@@ -7,12 +7,13 @@ is told something may rely on it, whatever crashes then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driftline.errors import DriftlineError
 from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
+from driftline.model.value import Value
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -67,6 +68,8 @@ class Deliver:
     gaps: tuple[str, ...] = ()
     handler: str = ""
     epochs: tuple[int, ...] = ()
+    stamps: Mapping[str, Value] = field(default_factory=dict)
+    """The environment that the event was judged by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +97,11 @@ class Store:
     values: Mapping[Key, object]
 
 
-Effect: TypeAlias = Send | SendParcels | SendBytes | Deliver | Reply | WakeAt | Store
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Find out what a variable of the environment is worth, and say so with `Observed`."""
+
+    name: str
+
+
+Effect: TypeAlias = Send | SendParcels | SendBytes | Deliver | Reply | WakeAt | Poll | Store

@@ -34,6 +34,7 @@ from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Interest, Neighbours, Offer, Sequence, Steps
 from driftline.model.value import Value
+from driftline.moving.evolving.choice import make_evolving
 from driftline.moving.parametric.updates import Spoken, updated
 from driftline.routing.advertisements import Advertisements
 from driftline.routing.subscriptions import News, Subscriptions, Which
@@ -82,7 +83,9 @@ class Links:
         self.advertised = settings.advertised
         self._put = put
         matcher = settings.matcher if isinstance(settings.matcher, str) else "auto"
-        self.subscriptions = Subscriptions(make_matcher(matcher), self._provider)
+        self.subscriptions = Subscriptions(
+            make_matcher(matcher), self._provider, lambda: make_evolving(settings)
+        )
         self.offers = Advertisements()
         self.homes = Homes(
             name,
@@ -360,9 +363,15 @@ class Links:
 
     # Events
 
-    def concerned(self, event: Event, sender: str | None) -> Iterable[Which]:
+    def concerned(
+        self, event: Event, env: Mapping[str, Value], at: int | None, sender: str | None
+    ) -> Iterable[Which]:
         """Which links, or members of the mesh, an event concerns, and by which keys."""
-        return self.subscriptions.concerned(event, sender)
+        return self.subscriptions.concerned(event, env, at, sender)
+
+    def advance(self, at: int, env: Mapping[str, Value]) -> None:
+        """The environment is about to change: until now it was this."""
+        self.subscriptions.advance(at, env)
 
     def passed(self, event: Event) -> None:
         """An event has come here."""

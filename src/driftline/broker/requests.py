@@ -133,6 +133,15 @@ class Observed:
     request: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Ask me for a variable of the environment every so many microseconds; None: no longer."""
+
+    name: str
+    every: int | None
+    request: str = ""
+
+
 Request: TypeAlias = (
     Subscribe
     | Cancel
@@ -147,4 +156,5 @@ Request: TypeAlias = (
     | Confirm
     | Interested
     | Observed
+    | Watch
 )

@@ -23,6 +23,17 @@ class Settings:
     often: int | None = None
     """A variable that moves so often within a second, or more often, is told as a range that it
     stays in for a while [PARAM §6]; None: always by its value."""
+    evolving: str = "adaptive"
+    """How what moves with time and the environment is found: "lazy", "cached", "versioned", or
+    whichever is least work. All give the same answer."""
+    interval: int = 1_000_000
+    """How long (microseconds) a version of something that evolves is good for."""
+    as_of: bool = False
+    """Are versions what held when they were made, as in the paper? Then what is told is up to an
+    interval early or late; only for "cached" and "versioned"."""
+    stamped: bool = True
+    """Is an event judged everywhere by the time and the environment where it entered? Otherwise by
+    those of each broker that it comes to. The same in all of an overlay."""
     hops: int = 64
     """An event that crossed so many links goes no further."""
     stores: bool = True

@@ -88,14 +88,14 @@ class Station:
         self._number += 1
         self.broker.expect(link, role)
         opened = self._links[link] = _Link(role, self._number)
-        return self._and_wake(_sent(link, opened.session.wake(now)))
+        return self._and_wake(_sent(link, opened.session.wake(now)), now)
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """There is no such link any more."""
         self._links.pop(link, None)
         self.broker.expect(link, None)
         effects = self.broker.disconnect(link) if link in self.broker.roles() else []
-        return self._and_wake(self._carried(effects, now))
+        return self._and_wake(self._carried(effects, now), now)
 
     def receive(self, link: str, data: bytes, now: int) -> list[Effect]:
         """Whole frames came on a link. What cannot be read is as good as lost: it will come again.
@@ -114,7 +114,7 @@ class Station:
             frames = []
         for frame in frames:
             effects += self._frame(link, on, frame, now)
-        return self._and_wake(effects)
+        return self._and_wake(effects, now)
 
     def _frame(self, link: str, on: _Link, frame: Frame, now: int) -> list[Effect]:
         heard, frames = on.session.receive(frame, now)
@@ -150,14 +150,14 @@ class Station:
 
     def ask(self, party: str, asked: Request, now: int) -> list[Effect]:
         """A party asks for something."""
-        return self._and_wake(self._carried(self.broker.handle(asked, party, now), now))
+        return self._and_wake(self._carried(self.broker.handle(asked, party, now), now), now)
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
         effects = self._carried(self.broker.wake(now), now)
         for link, on in self._links.items():
             effects += _sent(link, on.session.wake(now))
-        return self._and_wake(effects)
+        return self._and_wake(effects, now)
 
     def _carried(self, effects: list[Effect], now: int) -> list[Effect]:
         """The effects, with what is sent put into frames."""
@@ -206,7 +206,10 @@ class Station:
             effects += _sent(link, on.session.send(FrameKind.CONTROL, payload, now))
         return effects
 
-    def _and_wake(self, effects: list[Effect]) -> list[Effect]:
+    def _and_wake(self, effects: list[Effect], now: int) -> list[Effect]:
+        sent = sum(len(one.data) for one in effects if isinstance(one, SendBytes))
+        if sent:
+            self.broker.environment.sent(sent, now)
         times = (on.session.wake_at() for on in self._links.values())
         soonest = min((self.broker.wake_at(), *times))
         if soonest < NEVER:

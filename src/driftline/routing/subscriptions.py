@@ -8,7 +8,7 @@ of the others are in the table like any other, and a monitor says which events i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -19,6 +19,9 @@ from driftline.matching.relations import Relations
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Sequence, Steps
+from driftline.model.value import Value
+from driftline.moving.evolving.choice import EvolvingMatcher
+from driftline.moving.evolving.plan import evolves
 from driftline.moving.parametric.slots import bounds, opened
 from driftline.routing.patterns import Monitor, factored
 from driftline.routing.table import Change, Interface, Key, Table
@@ -55,7 +58,9 @@ class Subscriptions:
     __slots__ = (
         "_counted",
         "_delegated",
+        "_evolving",
         "_held",
+        "_make_evolving",
         "_matcher",
         "_moving",
         "_numbers",
@@ -68,9 +73,18 @@ class Subscriptions:
         "table",
     )
 
-    def __init__(self, matcher: Matcher, provider: Provider) -> None:
+    def __init__(
+        self,
+        matcher: Matcher,
+        provider: Provider,
+        make_evolving: Callable[[], EvolvingMatcher],
+    ) -> None:
         self.table: Table[Filter] = Table(Relations())
         self._matcher = matcher
+        # What evolves, of each link or member of a mesh apart: one that wants an event for another
+        # reason need not be looked at, and the first reason will do.
+        self._evolving: dict[Interface, dict[str, EvolvingMatcher]] = {}
+        self._make_evolving = make_evolving
         self._provider = provider
         self._counted = count(1)
         self._held: dict[Interface, dict[Key, Filter | None]] = {}
@@ -112,7 +126,12 @@ class Subscriptions:
             before = held.get(key)
             held[key] = wanted
             self.table.put(owner, key, wanted)
-            if before is None:
+            if evolves(wanted):
+                if before is not None and not evolves(before):
+                    self._forget((owner, key))
+                self._evolve((owner, key), wanted)
+            elif before is None or evolves(before):
+                self._calm((owner, key))
                 self._match((owner, key), (wanted,), None)
             else:
                 self._move(self._numbers[owner, key][0], before, wanted)
@@ -142,10 +161,39 @@ class Subscriptions:
         else:
             self._unplanned.pop((owner, key), None)
             self._undo((owner, key), sequence)
-        for number in self._numbers.pop((owner, key), ()):
+        self._forget((owner, key))
+        self._calm((owner, key))
+
+    def _forget(self, which: Which) -> None:
+        """It is no longer in the matcher."""
+        for number in self._numbers.pop(which, ()):
             self._matcher.discard(number)
             self._moving.discard(number)
             del self._wanting[number]
+
+    def _evolve(self, which: Which, wanted: Filter) -> None:
+        owner, member = which[0], _member(which[1])
+        apart = self._evolving.setdefault(owner, {})
+        if member not in apart:
+            apart[member] = self._make_evolving()
+        apart[member].add(_name(which[1]), (wanted,))
+
+    def _calm(self, which: Which) -> None:
+        """It no longer evolves."""
+        owner, member = which[0], _member(which[1])
+        apart = self._evolving.get(owner, {})
+        if member in apart:
+            apart[member].discard(_name(which[1]))
+            if not len(apart[member]):
+                del apart[member]
+            if not apart:
+                del self._evolving[owner]
+
+    def advance(self, at: int, env: Mapping[str, Value]) -> None:
+        """The environment is about to change: until now it was this."""
+        for apart in self._evolving.values():
+            for one in apart.values():
+                one.advance(at, env)
 
     def keys(self, owner: Interface) -> list[Key]:
         """The keys of what an interface wants."""
@@ -183,8 +231,26 @@ class Subscriptions:
 
     # Whom an event concerns
 
-    def concerned(self, event: Event, sender: Interface | None) -> Iterator[Which]:
-        """Who wants an event and under which keys, but for whoever has sent it."""
+    def concerned(
+        self, event: Event, env: Mapping[str, Value], at: int | None, sender: Interface | None
+    ) -> Iterator[Which]:
+        """Who wants an event and under which keys, but for whoever has sent it.
+
+        It is judged in an environment and at an instant (None: its stamp). Of who wants it because
+        of something that evolves no key is given but, in a mesh, the member.
+        """
+        found: set[tuple[Interface, str]] = set()
+        for which in self._surely(event, sender):
+            found.add((which[0], _member(which[1])))
+            yield which
+        for owner, apart in self._evolving.items():
+            for member, evolving in apart.items():
+                known = owner == sender or (owner, member) in found
+                if not known and evolving.any(event, env, at):
+                    yield owner, (member, "")
+
+    def _surely(self, event: Event, sender: Interface | None) -> Iterator[Which]:
+        """Who wants it because of something that does not evolve."""
         sequences: dict[Which, list[int]] = {}
         for number in self._matcher.match(event):
             owner, key, step = self._wanting[number]
@@ -324,6 +390,22 @@ class Subscriptions:
         assert needed == self._delegated
         for out, said in self._said.items():
             assert said.keys() == needed.get(out, {}).keys()
+        for owner, apart in self._evolving.items():
+            for member, evolving in apart.items():
+                evolving._check()
+                assert len(evolving) == sum(
+                    one is not None and evolves(one) and _member(key) == member
+                    for key, one in self._held[owner].items()
+                )
         assert len(self._wanting) == len(self._matcher)
         assert self._moving <= self._wanting.keys()
         assert {number for some in self._numbers.values() for number in some} == set(self._wanting)
+
+
+def _member(key: Key) -> str:
+    """The member of a mesh that wants something under a key; none for the key of a link."""
+    return key[0] if isinstance(key, tuple) and isinstance(key[0], str) else ""
+
+
+def _name(key: Key) -> str:
+    return key if isinstance(key, str) else repr(key)

@@ -215,7 +215,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("latest event", broker.links.latest, fresh.links.latest),
         ("publications", broker._published, fresh._published),
         ("advertisements", broker._advertised, fresh._advertised),
-        ("environment", broker.edge.env, fresh.edge.env),
+        ("environment", broker.environment.values, fresh.environment.values),
         ("mesh", broker.links.homes.states(), fresh.links.homes.states()),
         ("homes", broker.links.homes.versions(), fresh.links.homes.versions()),
     ):
