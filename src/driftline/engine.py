@@ -22,13 +22,14 @@ events is what every broker does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import TypeAlias
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import check_executable
-from driftline.broker.effects import Deliver, Effect, Reply
+from driftline.broker.effects import Deliver, Effect, Poll, Reply
+from driftline.broker.environment import check_variable
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -37,10 +38,12 @@ from driftline.broker.requests import (
     Request,
     Subscribe,
     Unadvertise,
+    Watch,
 )
 from driftline.broker.settings import Settings
 from driftline.clock import Clock, SystemClock
 from driftline.errors import InvalidValue, NotSupported, ParameterError, TableError
+from driftline.following import Following
 from driftline.handle import Handle, OnChange
 from driftline.language.advertising import advertisement as read_advertisement
 from driftline.language.builder import Term, select
@@ -59,8 +62,11 @@ from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
 from driftline.model.view import View
+from driftline.moving.evolving.choice import Chosen
+from driftline.moving.evolving.crossing import followed
 from driftline.outlets import Handler, Outlets
 
+Provider: TypeAlias = Callable[[], object]
 Wanted: TypeAlias = str | Statement | Term
 
 
@@ -70,6 +76,9 @@ class Engine:
     `clock` defaults to the machine's. With `advertised=True` the advertisement-based semantics
     holds [SIENA §3.5]: a party may publish only what it advertised. `matcher` finds the plain
     filters: "auto", "index", "poset", "scan" (see `matching.choice`) or one of your own, empty.
+    `evolving` is how those are found that move with time and the environment (see
+    `moving.evolving.ways`): "adaptive", "lazy", "cached" or "versioned", with versions good for
+    `interval` seconds; the answer is the same.
     """
 
     def __init__(
@@ -78,15 +87,27 @@ class Engine:
         *,
         advertised: bool = False,
         matcher: str | Matcher = "auto",
+        evolving: str = "adaptive",
+        interval: float = 1.0,
     ) -> None:
         self._clock = SystemClock() if clock is None else clock
-        settings = Settings(matcher=matcher, advertised=advertised, stores=False, alone=True)
+        settings = Settings(
+            matcher=matcher,
+            advertised=advertised,
+            evolving=evolving,
+            interval=_microseconds(interval, "interval"),
+            stores=False,
+            alone=True,
+        )
         self._broker = Broker("engine", settings=settings)
         self._handles: dict[str, Handle] = {}
         self._rows: dict[str, LiveRows] = {}
         self._tables: dict[str, Table] = {}
         self._ids = count(1)
         self._outlets = Outlets()
+        self._following = Following()
+        self._providers: dict[str, Provider] = {}
+        self._failed: dict[str, str] = {}
 
     # Subscriptions
 
@@ -105,6 +126,9 @@ class Engine:
             raise InvalidValue("on_change", " or ".join(OnChange), show(on_change))
         on_change = OnChange(on_change)
         _check_party(party)
+        if on_change is OnChange.FOLLOW:
+            _check_followed(statement, rows)
+        self._pass_time()
         standing = Standing.of(statement, params, self._clock.now())
         # What moves over last events tells of them too, so there must be some that are kept.
         kept = rows or on_change is not OnChange.SILENT
@@ -115,6 +139,7 @@ class Engine:
             assert isinstance(statement, Subscription)
             self._rows[handle.id] = LiveRows(statement)
             self._snapshot(handle, table)
+            self._follow(handle)
             self._outlets.call()
         else:
             self._ask(party, Subscribe("", handle.id, standing))
@@ -146,6 +171,7 @@ class Engine:
     def _cancel(self, handle: Handle) -> None:
         handle.active = False
         self._handles.pop(handle.id, None)
+        self._following.forget(handle.id)
         if self._rows.pop(handle.id, None) is None:
             self._ask(handle.party, Cancel("", handle.id))
 
@@ -154,11 +180,13 @@ class Engine:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
-        loud = handle.on_change is OnChange.REEVALUATE
+        self._pass_time()
+        loud = handle.on_change is not OnChange.SILENT
         if handle.id in self._rows:
             handle._standing = standing
             if loud:
                 self._reevaluate(handle)
+            self._follow(handle)
         else:
             before = self._last_events(handle) if loud else {}
             handle._standing = standing
@@ -247,8 +275,10 @@ class Engine:
         carries the stamp of an earlier entry: so a replay gives the same answers.
         """
         _check_party(party)
+        event = _event(event)
+        self._pass_time()
         now = self._clock.now()
-        event = _event(event).entering(now)
+        event = event.entering(now)
         table = self._tables.get(event.type) if self._tables else None
         key = None
         if table is not None:
@@ -272,10 +302,13 @@ class Engine:
         old: dict[str, Value | None] | None = None,
         key: Value | None = None,
         last: bool = False,
+        at: int | None = None,
     ) -> int:
         # A snapshot is told when it is taken, whenever its rows were set.
         cause = None if kind is NotificationKind.SNAPSHOT else event
-        time = self._clock.now() if cause is None or cause.entered is None else cause.entered
+        time = at
+        if time is None:
+            time = self._clock.now() if cause is None or cause.entered is None else cause.entered
         notification = Notification(kind, values, time, handle.epoch, event, events, old, key, last)
         self._outlets.put(handle, notification)
         return 1
@@ -296,6 +329,7 @@ class Engine:
     def delete(self, name: str, key: object) -> bool:
         """Remove a row; was there one?"""
         table = self._declared(name)
+        self._pass_time()
         row = table.remove(key)
         if row is None:
             return False
@@ -331,16 +365,24 @@ class Engine:
                 handle = self._handles[id]
                 scope = None if event is None else handle._standing.scope(event, self._env)
                 told += self._tell_row(handle, live, key, scope, event)
+                if handle.on_change is OnChange.FOLLOW:
+                    self._following.look(handle, key, event, self._env, self._clock.now())
         return told
 
     def _tell_row(
-        self, handle: Handle, live: LiveRows, key: Value, scope: Scope | None, event: Event | None
+        self,
+        handle: Handle,
+        live: LiveRows,
+        key: Value,
+        scope: Scope | None,
+        event: Event | None,
+        at: int | None = None,
     ) -> int:
         news = live.take(key, scope)
         if news is None:
             return 0
         kind, values, old = news
-        return self._tell(handle, kind, event, values, old=old, key=key)
+        return self._tell(handle, kind, event, values, old=old, key=key, at=at)
 
     def _snapshot(self, handle: Handle, table: Table) -> None:
         """One notification per matching row, the last one marked."""
@@ -381,21 +423,110 @@ class Engine:
             if key not in after:
                 self._tell(handle, NotificationKind.LEAVE, None, {}, old=values, key=key)
 
+    # Time
+
+    def wake(self) -> int:
+        """Do what time alone makes due by now; how many notifications that made.
+
+        Rows that have entered or left a moving set are told as of when they did, and variables are
+        polled. Every operation does it first; between them, call it when `next_wake` says.
+        """
+        told = self._pass_time()
+        self._outlets.call()
+        return told
+
+    def _pass_time(self) -> int:
+        """What `wake` does, but for calling handlers: the operation at hand comes first."""
+        now = self._clock.now()
+        if self._providers:
+            self._poll(now)
+        told = 0
+        for at, id, key in self._following.take(now):
+            handle = self._handles[id]
+            row = self._table_of(handle.statement).get(key)
+            assert row is not None
+            scope = handle._standing.scope(row.stamped(at), self._env)
+            told += self._tell_row(handle, self._rows[id], key, scope, None, at)
+            self._following.look(handle, key, row, self._env, at)
+        return told
+
+    def next_wake(self) -> int | None:
+        """When (microseconds since 1970) `wake` will have something to do; None: not by itself."""
+        times = [self._following.next_at()]
+        if self._providers:
+            times.append(self._broker.wake_at())
+        return min((at for at in times if at is not None), default=None)
+
+    def _follow(self, handle: Handle) -> None:
+        """Find out when each row enters or leaves what a subscription asks for next."""
+        if handle.on_change is OnChange.FOLLOW:
+            now = self._clock.now()
+            for key, row in self._table_of(handle.statement).items():
+                self._following.look(handle, key, row, self._env, now)
+
+    def _now(self) -> int:
+        return self._clock.now()
+
     def _scope_now(self, handle: Handle, row: Event) -> Scope:
         """A row seen without a new event: `now()` is the clock."""
         return handle._standing.scope(row.stamped(self._clock.now()), self._env)
 
     # Environment
 
-    def set_env(self, name: object, value: object) -> None:
+    def set_env(self, name: str, value: object) -> None:
         """Set a variable of the environment; None makes it unknown again."""
-        if not isinstance(name, str) or not name:
-            raise InvalidValue("environment variable", "a name", show(name))
+        self._pass_time()
+        self._observe(name, value)
+        self._outlets.call()
+
+    def provide(self, name: str, provider: Provider | None, every: float = 1.0) -> None:
+        """Ask a function for a variable, now and then every so many seconds; None: no longer.
+
+        There is no thread: it is asked before whatever is done next (see `wake`). While it raises,
+        or gives nothing, the variable is unknown; `unknown` says why.
+        """
+        asked = None if provider is None else _microseconds(every, "every")
+        _check_provider(provider)
+        self._ask("", Watch(name, asked))
+        if provider is None:
+            self._providers.pop(name, None)
+            self._failed.pop(name, None)
+            return
+        self._providers[name] = provider
+        self.wake()
+
+    def _poll(self, now: int) -> None:
+        for effect in self._broker.wake(now):
+            if not isinstance(effect, Poll):
+                continue
+            self._failed.pop(effect.name, None)
+            try:
+                self._observe(effect.name, self._providers[effect.name]())
+            except Exception as problem:  # Whatever a provider may raise, events go on.
+                self._failed[effect.name] = f"{type(problem).__name__}: {problem}"
+                self._observe(effect.name, None)
+
+    def unknown(self) -> dict[str, str]:
+        """Variables of the environment that are read and have no value, and why not.
+
+        What reads one of them is never true.
+        """
+        return {
+            name: self._failed.get(name, "nobody has given it a value") + f" ({some} conditions)"
+            for name, some in self._broker.unknown().items()
+        }
+
+    def ways(self) -> list[Chosen]:
+        """How the subscriptions are found that move with time and the environment, and why so."""
+        return self._broker.edge.ways()
+
+    def _observe(self, name: str, value: object) -> None:
+        check_variable(name)
         admitted = None if value is None else admit(value, f"environment variable {name}")
         following = [
             handle
             for handle in self._handles.values()
-            if handle.on_change is OnChange.REEVALUATE
+            if handle.on_change is not OnChange.SILENT
             and name in handle.statement.variables().environment
         ]
         before = {
@@ -403,13 +534,13 @@ class Engine:
             for handle in following
             if handle.id not in self._rows
         }
-        self._ask("", Observed(name, admitted))
+        self._perform(self._broker.handle(Observed(name, admitted), "", self._clock.now()))
         for handle in following:
             if handle.id in self._rows:
                 self._reevaluate(handle)
+                self._follow(handle)
             else:
                 self._tell_shift(handle, before[handle.id])
-        self._outlets.call()
 
     @property
     def env(self) -> dict[str, Value]:
@@ -461,6 +592,29 @@ def _event(given: object) -> Event:
     if not isinstance(given, Event):
         raise InvalidValue("event", "an Event", show(given))
     return given
+
+
+def _check_provider(given: object) -> None:
+    if given is not None and not callable(given):
+        raise InvalidValue("provider", "a function without arguments", show(given))
+
+
+def _check_followed(statement: Statement, rows: bool) -> None:
+    if not rows or not isinstance(statement, Subscription):
+        raise NotSupported(
+            str(statement), 'on_change="follow" is for a live set of rows: rows=True'
+        )
+    problem = followed(statement)
+    if problem is not None:
+        raise NotSupported(str(statement), problem)
+
+
+def _microseconds(seconds: object, where: str) -> int:
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    # Written so that NaN does not get further.
+    if number and 1e-6 <= seconds <= 1e9:  # type: ignore[operator]
+        return round(seconds * 1e6)  # type: ignore[operator]
+    raise InvalidValue(where, "seconds, from a millionth to a thousand million", show(seconds))
 
 
 def _check_handler(given: object) -> None:

@@ -7,6 +7,7 @@ work; the handle is the only thing a program needs to keep.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol
@@ -24,13 +25,16 @@ from driftline.moving.parametric.structure import added, removed, replaced
 class OnChange(StrEnum):
     """What a change of a variable does to a live set of rows.
 
-    SILENT: nothing until the next upsert of a row. REEVALUATE: tell at once what entered and left.
-    That is for parameters and the environment; time passing tells nothing by itself, so a row with
-    an `elapsed()` bound leaves with its next upsert or change of a variable.
+    SILENT: nothing until the next upsert of a row. REEVALUATE: tell at once what entered and left
+    when a parameter or the environment changed; time passing tells nothing by itself, so a row with
+    an `elapsed()` bound leaves with its next upsert or change of a variable. FOLLOW: that too, when
+    it happens: `Engine.wake` says when to look again. For live rows whose bounds move by
+    polynomials of `elapsed()`.
     """
 
     SILENT = "silent"
     REEVALUATE = "reevaluate"
+    FOLLOW = "follow"
 
 
 class Keeper(Protocol):
@@ -41,6 +45,8 @@ class Keeper(Protocol):
     def _explain(self, handle: Handle, event: Event) -> Explanation: ...
 
     def _cancel(self, handle: Handle) -> None: ...
+
+    def _now(self) -> int: ...
 
 
 class Handle:
@@ -81,9 +87,21 @@ class Handle:
         return told
 
     def set(self, /, **params: object) -> int:
-        """Set all parameters at once, or raise `ParameterError` and change none; the new epoch."""
+        """Set all parameters at once, or raise `ParameterError` and change none; the new epoch.
+
+        `elapsed()` goes on counting from where it began, unless `rebase=True` is among them; a text
+        with a parameter of that name has `rebase` for that.
+        """
+        rebase = "rebase" not in self._standing.params and params.pop("rebase", False)
+        return self.rebase(**params) if rebase else self._set(params, None)
+
+    def rebase(self, /, **params: object) -> int:
+        """Like `set`, and let `elapsed()` count from now; without parameters they stay."""
+        return self._set(params or self.params, self._keeper._now())
+
+    def _set(self, params: Mapping[str, object], start_us: int | None) -> int:
         self._check_active()
-        self._keeper._move(self, self._standing.moved_to(params))
+        self._keeper._move(self, self._standing.moved_to(params, start_us))
         return self.epoch
 
     def add(self, condition: str, /, **params: object) -> int:

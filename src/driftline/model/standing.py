@@ -41,10 +41,14 @@ class Standing:
         """Begin, with all parameters bound."""
         return cls(statement, admitted_params(statement, params or {}), start_us)
 
-    def moved_to(self, params: Mapping[str, object]) -> Standing:
-        """The same request under other parameters, one epoch later."""
+    def moved_to(self, params: Mapping[str, object], start_us: int | None = None) -> Standing:
+        """The same request under other parameters, one epoch later; `elapsed()` goes on counting.
+
+        With a start it counts from there.
+        """
         admitted = admitted_params(self.statement, params, self.params)
-        return replace(self, params=admitted, epoch=self.epoch + 1)
+        start = self.start_us if start_us is None else start_us
+        return replace(self, params=admitted, start_us=start, epoch=self.epoch + 1)
 
     def restated(self, statement: Statement, params: Mapping[str, object]) -> Standing:
         """Another request in its place, one epoch later, with values for what is new in it."""

@@ -1,0 +1,61 @@
+"""When must somebody be told because time has passed, and of what?
+
+For every row of a table and every live set of rows that moves, the next moment at which the row
+enters or leaves it, soonest first. What has changed since is passed over when its time comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+
+from driftline.handle import Handle
+from driftline.model.event import Event
+from driftline.model.value import Value, comparable
+from driftline.moving.evolving.crossing import next_change
+
+
+class Following:
+    """The moments to come. A row is known by its handle's id and its key."""
+
+    __slots__ = ("_due", "_heap", "_keys")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, str, object]] = []
+        self._due: dict[tuple[str, object], tuple[int, int]] = {}
+        self._keys: dict[tuple[str, object], Value] = {}
+
+    def look(
+        self, handle: Handle, key: Value, row: Event | None, env: Mapping[str, Value], now: int
+    ) -> None:
+        """Find out when a row as it is now (None: gone) enters or leaves next."""
+        which = (handle.id, comparable(key))
+        last = self._due.pop(which, (0, 0))[1]
+        self._keys.pop(which, None)
+        at = None if row is None else next_change(handle._standing, row, env, now)
+        if at is not None:
+            # A number of its own tells it from what was due before.
+            self._due[which] = (at, last + 1)
+            self._keys[which] = key
+            heapq.heappush(self._heap, (at, last + 1, *which))
+
+    def forget(self, id: str) -> None:
+        """A subscription has ended."""
+        for which in [which for which in self._due if which[0] == id]:
+            del self._due[which], self._keys[which]
+
+    def next_at(self) -> int | None:
+        """When the next is due."""
+        while self._heap:
+            at, number, id, key = self._heap[0]
+            if self._due.get((id, key)) == (at, number):
+                return at
+            heapq.heappop(self._heap)
+        return None
+
+    def take(self, now: int) -> Iterator[tuple[int, str, Value]]:
+        """What is due by now, soonest first: the time, the id and the key. Look at each again."""
+        while (at := self.next_at()) is not None and at <= now:
+            _, _, id, key = heapq.heappop(self._heap)
+            del self._due[id, key]
+            yield at, id, self._keys.pop((id, key))
