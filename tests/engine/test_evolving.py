@@ -74,9 +74,7 @@ def test_a_moved_parameter_and_the_environment_change_when(engine: dl.Engine, cl
 def test_what_cannot_be_followed_is_refused(engine: dl.Engine) -> None:
     engine.table("seen", key="id")
     with pytest.raises(NotSupported, match="polynomial"):
-        engine.subscribe(
-            "SELECT * FROM seen WHERE x < hour(now())", rows=True, on_change="follow"
-        )
+        engine.subscribe("SELECT * FROM seen WHERE x < hour(now())", rows=True, on_change="follow")
     with pytest.raises(NotSupported, match="rows=True"):
         engine.subscribe("SELECT * FROM seen WHERE x < elapsed()", on_change="follow")
 
