@@ -8,6 +8,8 @@ from driftline.bench import following, one_broker
 from driftline.bench.report import Table
 
 Data: TypeAlias = dict[str, Any]
+# Short, as the tables are wide.
+_SHOWN = {"update": "update", "resubscribe": "again", "monitor": "monitor"}
 
 
 def tables(figures: Data) -> list[Table]:
@@ -34,7 +36,7 @@ def _throughput_table(figures: Data) -> Table:
         for coverage, row in figures[matcher].items()
     ]
     columns = ("matcher", "coverage", "update µs", "again µs", "event µs")
-    return Table("throughput", (*columns, *(f"×{rate}/s" for rate in rates)), rows)
+    return Table("throughput", (*columns, *(f"x at {rate}/s" for rate in rates)), rows)
 
 
 def _ratio(ratio: float | None) -> str:
@@ -49,10 +51,11 @@ def _queue_table(matcher: str, figures: Data) -> Table:
             shown = [_took(way, name) for name in ("latency_us", "delay_us") for way in ways]
             rows.append((f"{coverage} %", rate, f"{queue['events_per_s']:,.0f}", *shown))
     return Table(
-        f"{matcher}: µs, p50 / p99, events at {figures['load']:.0%} of what the quicker way leaves",
+        f"{matcher}: µs, p50 / p99; changes of each subscriber, events at"
+        f" {figures['load']:.0%} of what the quicker way leaves time for",
         (
             "coverage",
-            "changes/s each",
+            "changes/s",
             "events/s",
             "latency, update",
             "latency, again",
@@ -65,7 +68,7 @@ def _queue_table(matcher: str, figures: Data) -> Table:
 
 def _took(way: Data, name: str) -> str:
     if not way["stable"]:
-        return f"unstable ({way['load']:.2f})"
+        return "overload"
     return f"{way[name]['p50']:,.0f} / {way[name]['p99']:,.0f}" if way[name] else "-"
 
 
@@ -94,7 +97,7 @@ _NETWORK_COLUMNS = (
     "lost",
     "wrong",
     "delay ms",
-    "confirmed ms",
+    "confirm ms",
 )
 
 
@@ -102,7 +105,7 @@ def _restless_table(network: Data) -> Table:
     return Table(
         f"network: {network['changes']:,} changes, fast for 30 % of the time, each confirmed",
         ("way", *_NETWORK_COLUMNS),
-        [(way, *_network_row(found)) for way, found in network["restless"].items()],
+        [(_SHOWN[way], *_network_row(found)) for way, found in network["restless"].items()],
     )
 
 
@@ -111,7 +114,7 @@ def _steady_table(steady: Data) -> Table:
         f"network: steady changes, {following.EVENTS_PER_SECOND} events a second",
         ("changes/s", "way", *_NETWORK_COLUMNS),
         [
-            (rate, way, *_network_row(found))
+            (rate, _SHOWN[way], *_network_row(found))
             for rate, ways in steady.items()
             for way, found in ways.items()
         ],
