@@ -169,6 +169,16 @@ def test_what_is_told_must_have_held_since_the_last_change_that_was_confirmed(
     assert study.lost_and_wrong() == ([], wrong)
 
 
+@pytest.mark.parametrize(("later", "must"), [(1_519_000, False), (1_521_000, True)])
+def test_what_changes_after_an_event_could_have_been_told_is_no_excuse(
+    later: int, must: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Edge, "take", lambda self, event, *at: [])
+    study = Study("update", 0)
+    study.follow([Move(0, 50.0), Quote(1_500_000, 30.0), Move(later, 10.0)])
+    assert study.lost_and_wrong() == ([0] if must else [], [])
+
+
 # The command
 
 
