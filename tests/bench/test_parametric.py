@@ -136,6 +136,15 @@ def test_an_update_loses_nothing_where_a_new_subscription_does() -> None:
     assert found["resubscribe"].sent_bytes > 2 * found["update"].sent_bytes
 
 
+def test_changes_that_were_joined_lose_nothing_either() -> None:
+    """At 100 a second several wait for a link at a time, and the newest is all that is told."""
+    study = Study("update", 1)
+    study.follow(steady(seed=1, rate=100, seconds=2))
+    assert study.sent < 0.6 * len(study.moves)
+    assert study.lost_and_wrong() == ([], [])
+    assert max(study.delays()) <= 40_000
+
+
 def test_a_change_counts_from_when_it_is_confirmed() -> None:
     """One that is confirmed after 40 ms is not in effect for what enters before, and is after."""
     moves = [Move(0, 10.0), Move(1_000_000, 50.0)]

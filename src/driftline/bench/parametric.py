@@ -39,7 +39,7 @@ Data: TypeAlias = dict[str, Any]
 
 
 def run(full: bool, say: Say) -> Report:
-    """All three; `full` measures five times as many changes, and lets more happen in the network."""
+    """All three; `full` measures five times as many changes, and more happens in the network."""
     broker = _one_broker(full, say)
     memory = _memory(say)
     network = _network(full, say)
