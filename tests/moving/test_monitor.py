@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 
 import pytest
 
-from driftline import Event, parse
+from driftline.bench.following import Study, restless
 from driftline.broker.edge import Edge
-from driftline.broker.links import Role
-from driftline.broker.requests import Confirm, Publish, Subscribe
-from driftline.broker.settings import Settings
-from driftline.model.message import Interest
-from driftline.model.standing import Standing
 from driftline.moving.parametric.monitor import Monitor
-from driftline.sim.faults import MILLISECOND, SECOND, LinkFaults
-from driftline.sim.overlay import Overlay
-from driftline.wire.codec import decode_control
-from driftline.wire.framing import Decoder, FrameKind
+from driftline.sim.faults import MILLISECOND, SECOND
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -59,116 +50,42 @@ def test_what_is_no_number_is_told_as_it_is() -> None:
     assert watch.moved(1, 0) == (1, 1)
 
 
-@dataclass
-class Study(Overlay):
-    """A subscriber at a whose variable moves, a publisher at c behind b; links take 10 ms."""
-
-    often: int | None
-    seed: int
-    text: str = "SELECT * FROM quote WHERE price < :x"
-    updates: int = 0
-    brought: int = 0
-    moves: list[tuple[int, float]] = field(default_factory=list)
-    events: list[tuple[int, float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        Overlay.__init__(self, self.seed, Settings(often=self.often))
-        self.faults = LinkFaults(10 * MILLISECOND, 10 * MILLISECOND)
-        for name in "abc":
-            self.broker(name)
-        self.link("a", "b", Role.PEER)
-        self.link("b", "c", Role.PEER)
-        self.run()
-        self._draw_study = random.Random(self.seed)
-        self.subscriber = self.party("s", "a")
-        self.publisher = self.party("p", "c")
-
-    def _arrive(self, sender, effect) -> None:
-        for frame in Decoder().feed(effect.data):
-            if frame.kind is FrameKind.CONTROL and sender == "a":
-                self.updates += isinstance(decode_control(frame.payload), Interest)
-            elif frame.kind is FrameKind.EVENTS and sender == "b":
-                self.brought += 1
-        super()._arrive(sender, effect)
-
-    def go(self, changes: int, restless: float) -> None:
-        """So many changes; in a share of the time they come fast."""
-        draw, x = self._draw_study, 50.0
-        fast, way, until = False, 1.0, 0
-        self._move(x)
-        self.run(self.now + SECOND)
-        while len(self.moves) < changes:
-            if self.now >= until:
-                fast, way = draw.random() < restless, draw.choice((-1.0, 1.0))
-                until = self.now + 2 * SECOND
-            x = min(max(x + way * draw.uniform(0, 0.4) + draw.uniform(-0.2, 0.2), 5.0), 95.0)
-            self._move(x)
-            # About as many events as changes, whatever their pace.
-            step = (5 if fast else 400) * MILLISECOND
-            for _ in range(draw.choice((0, 1, 2))):
-                price = round(draw.gauss(x, 8.0), 2)
-                self.events.append((self.now, price))
-                event = Event("quote", {"price": price, "n": len(self.events) - 1})
-                self.ask(self.publisher, Publish("publish", event))
-                self.run(self.now + step // 4)
-            self.run(self.now + step // 2)
-        self.run()
-
-    def _move(self, x: float) -> None:
-        self.moves.append((self.now, x))
-        standing = Standing.of(parse(self.text), {"x": x})
-        self.ask(self.subscriber, Subscribe("move", "s", standing))
-        self.ask(self.subscriber, Confirm(f"confirm {len(self.moves) - 1}"))
-
-    def told(self) -> set[int]:
-        return {one.event.attributes["n"] for one in self.subscriber.told}
+def followed(way: str, seed: int, changes: int) -> Study:
+    study = Study(way, seed)
+    study.follow(restless(seed, changes))
+    return study
 
 
-def lost_and_wrong(study: Study) -> tuple[list[int], list[int]]:
-    """Events that match under every value between the last in effect and the delivery, untold;
-    and events told that match under none."""
-    told, lost, wrong = study.told(), [], []
-    for number, (entered, price) in enumerate(study.events):
-        # In effect everywhere after a link's time there and back, twice; delivered after two links.
-        effective = [at for at, (moved, _) in enumerate(study.moves) if moved + 45_000 <= entered]
-        first = effective[-1] if effective else 0
-        values = [x for moved, x in study.moves[first:] if moved <= entered + 20_000]
-        matching = [price < x for x in values]
-        if all(matching) and number not in told:
-            lost.append(number)
-        if not any(matching) and number in told:
-            wrong.append(number)
-    return lost, wrong
-
-
-@pytest.mark.parametrize("often", [None, 10])
+@pytest.mark.parametrize("way", ["update", "monitor"])
 @pytest.mark.parametrize("seed", range(2))
-def test_nothing_is_lost_and_nothing_told_that_never_held(often: int | None, seed: int) -> None:
-    study = Study(often, seed)
-    study.go(1000, restless=0.3)
-    assert lost_and_wrong(study) == ([], [])
+def test_nothing_is_lost_and_nothing_told_that_never_held(way: str, seed: int) -> None:
+    study = followed(way, seed, 1000)
+    assert study.lost_and_wrong() == ([], [])
     assert len(study.told()) > 200
-    for name in study.names():
-        study.station(name).broker._check()
 
 
 def test_the_checker_sees_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = Study(10, 0)
     take = Edge.take
     monkeypatch.setattr(
         Edge, "take", lambda self, event, *at: [] if event.time % 7 == 0 else take(self, event, *at)
     )
-    study.go(200, restless=0.3)
-    assert lost_and_wrong(study)[0]
+    assert followed("monitor", 0, 200).lost_and_wrong()[0]
+
+
+def test_the_checker_sees_what_is_told_under_a_value_of_the_past(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The network is told of every change and the edge of none: told is what once held."""
+    monkeypatch.setattr(Edge, "move", lambda self, id, standing: None)
+    lost, wrong = followed("update", 0, 200).lost_and_wrong()
+    assert lost or wrong
 
 
 def test_a_monitor_spares_messages_and_brings_little_more() -> None:
-    """At 30 % of the changes fast: at most half the messages, at most 27 % more events brought."""
-    exact, watched = (Study(often, 7) for often in (None, 10))
-    for study in (exact, watched):
-        study.go(1500, restless=0.3)
-    assert exact.events == watched.events
+    """Fast for 30 % of the time: at most half the messages, at most 27 % more events brought."""
+    exact, watched = (followed(way, 7, 1500) for way in ("update", "monitor"))
+    assert exact.quotes == watched.quotes
     # What is brought early may be told where it was missed while an update was on its way.
-    assert exact.told() <= watched.told()
-    assert watched.updates <= exact.updates / 2
+    assert set(exact.told()) <= set(watched.told())
+    assert watched.sent <= exact.sent / 2
     assert watched.brought <= 1.27 * exact.brought

@@ -1,192 +1,187 @@
-"""What does a subscription that moves cost a broker, and what if it is made anew instead?
+"""What does a subscription that moves cost a broker and a network, or one that is made anew?
 
-The study of one broker [PARAM §8.2]: 10 subscribers with a subscription to each of 100 types of
-events with 5 attributes. In a share of the subscriptions (the coverage) the bound is a threshold,
-so that those of one type cover one another; the others are narrow ranges that do not. A change
-draws a subscription and moves its variable: as an update in place, or by cancelling it and
-subscribing again.
+Three studies after [PARAM §8], each in a file of its own:
 
-Both brokers must tell the same parties of the same events, and what a scan finds.
-
-- *change µs*: CPU time of one change, with everything that the broker does about it.
-- *events/s*: what is left for events at so many changes a second of each subscriber, of one core.
+- `one_broker`: what an update takes and what cancelling and subscribing again takes, on the poset
+  and on the index. From that follows how many events a core has time for (*throughput*), and with
+  `waiting` how long an event takes (*latency*) and a change until it is in effect (*delay*) when
+  both come at random: as many events as half of what the quicker way leaves time for.
+- `held`: what a subscription with variables takes of memory, beside one with constants.
+- `following`: what a network sends, brings in vain and loses (*spurious* and lost events).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from random import Random
+from statistics import fmean
+from typing import Any, TypeAlias
 
-from driftline.bench.report import Report, at_least
-from driftline.broker.broker import Broker
-from driftline.broker.effects import Deliver
-from driftline.broker.requests import Cancel, Subscribe
-from driftline.broker.settings import Settings
-from driftline.language.sql import parse
-from driftline.model.event import Event
-from driftline.model.standing import Standing
-from driftline.model.subscription import Subscription
+from driftline.bench import following, held, one_broker
+from driftline.bench.following import Study, restless, steady
+from driftline.bench.parametric_tables import tables
+from driftline.bench.report import Claim, Report, at_least, at_most
+from driftline.bench.waiting import Kind, percentiles, queued
 
-SEED = 1
-SUBSCRIBERS = 10
-TYPES = 100
-ATTRIBUTES = 5
-COVERAGES = (0, 33, 67, 100)
-RATES = (0, 100, 1000)
-MATCHERS = ("poset", "index")
-CHANGES, EVENTS = 2_000, 1_000
-_WIDE = 1000.0
-_REPEATS = 3
+RATES = (0, 10, 30, 100, 300, 1000)
+"""Changes a second of each of the subscribers of one broker."""
+LOAD = 0.5
+"""Events come so much as often as the quicker way could take them."""
 
+CHANGES, CHANGES_FULL = 2_000, 10_000
+"""Of a variable that moves fast at times, through a network."""
+NETWORK_RATES = (5, 20, 100, 300)
+"""Changes a second of a variable that moves steadily, through a network."""
+SECONDS, SECONDS_FULL = 10, 60
 
-@dataclass(slots=True)
-class _World:
-    """What is wanted now, and where variables go next."""
-
-    draw: Random
-    standing: dict[str, Standing]
-
-    def next(self) -> tuple[str, str, float]:
-        """A subscription, its party and the next value of its variable."""
-        subscriber = f"p{self.draw.randrange(SUBSCRIBERS)}"
-        id = f"{subscriber} t{self.draw.randrange(TYPES)}"
-        value = self.standing[id].params["x"]
-        assert isinstance(value, float)
-        return id, subscriber, value + self.draw.uniform(-5.0, 5.0)
+Say: TypeAlias = Callable[[str], None]
+Data: TypeAlias = dict[str, Any]
+"""As it goes into the JSON."""
 
 
-def run(full: bool, say: Callable[[str], None]) -> Report:
-    """Measure both ways at each coverage; `full` takes ten times as many changes and events."""
-    times = 10 if full else 1
-    figures: dict[str, object] = {
-        "seed": SEED,
-        "changes": CHANGES * times,
-        "events": EVENTS * times,
+def run(full: bool, say: Say) -> Report:
+    """All three; `full` measures five times as many changes, and more happens in the network."""
+    broker = _one_broker(full, say)
+    memory = _memory(say)
+    network = _network(full, say)
+    figures: Data = {
+        "seed": one_broker.SEED,
+        "load": LOAD,
+        **broker,
+        "memory": memory,
+        "network": network,
     }
-    rows: list[tuple[object, ...]] = []
-    ratios: dict[str, list[float]] = {name: [] for name in MATCHERS}
-    for matcher in MATCHERS:
-        found: dict[str, object] = {}
-        for coverage in COVERAGES:
-            say(f"{matcher}, coverage {coverage} %")
-            row = found[str(coverage)] = _measured(matcher, coverage, times)
-            ratios[matcher].append(row["throughput_ratio"]["100"])
-            rows.append(
-                (
-                    matcher,
-                    f"{coverage} %",
-                    *(f"{row[name]:.1f}" for name in ("update_us", "resubscribe_us", "event_us")),
-                    *(f"{row['throughput_ratio'][str(rate)]:.2f}" for rate in RATES),
-                )
-            )
-        figures[matcher] = found
-    claims = [
-        at_least("poset_throughput", 3.3, min(ratios["poset"]), "x"),
-        at_least("index_throughput", 1.45, min(ratios["index"]), "x"),
+    claims = _claims(broker, memory, network)
+    first, *more = tables(figures)
+    return Report("parametric", figures, first.columns, first.rows, claims, more)
+
+
+def _claims(broker: Data, memory: Data, network: Data) -> list[Claim]:
+    update, monitor = (network["restless"][way] for way in ("update", "monitor"))
+    studies = (network["restless"], *network["steady"].values())
+    followed = [study[way] for study in studies for way in ("update", "monitor")]
+    amiss = sum(found["lost"] + found["wrong"] for found in followed)
+    changes = sum(found["changes"] for found in followed)
+    overhead = max(found["overhead_percent"] for found in memory.values())
+    return [
+        at_least("poset_throughput", 3.3, _least_ratio(broker["poset"]), "x"),
+        at_least("index_throughput", 1.45, _least_ratio(broker["index"]), "x"),
+        at_most("memory", 30.0, overhead, "% more"),
+        at_most("nothing_lost", 0, amiss, f"in {changes:,} updates"),
+        at_most("monitor_messages", 0.5, monitor["messages"] / update["messages"], "x"),
+        at_most("monitor_spurious", 1.27, monitor["brought"] / update["brought"], "x"),
     ]
-    rates = (f"x at {rate}/s" for rate in RATES)
-    columns = ("matcher", "coverage", "update µs", "again µs", "event µs", *rates)
-    return Report("parametric", figures, columns, rows, claims)
 
 
-def _measured(matcher: str, coverage: int, times: int) -> dict:  # type: ignore[type-arg]  # JSON
-    update, again, event = [], [], []
-    for _ in range(_REPEATS):
-        moving, world = _broker(matcher, coverage)
-        renewed, other = _broker(matcher, coverage)
-        update.append(_changed(world, CHANGES * times, lambda *to, on=moving: _update(on, *to)))
-        again.append(_changed(other, CHANGES * times, lambda *to, on=renewed: _again(on, *to)))
-        events = _events(world.draw, EVENTS * times)
-        started = time.process_time()
-        told = [_told(moving, one) for one in events]
-        event.append((time.process_time() - started) / len(events))
-        if told[:EVENTS] != [_told(renewed, one) for one in events[:EVENTS]]:
-            raise AssertionError("an update and a new subscription are told different events")
-        _compare(world, events[:50], told[:50])
-    costs = min(update), min(again), min(event)
-    return {
-        "update_us": costs[0] * 1e6,
-        "resubscribe_us": costs[1] * 1e6,
-        "event_us": costs[2] * 1e6,
-        "events_per_s": {
-            str(rate): {
-                "update": _left(rate, costs[0], costs[2]),
-                "resubscribe": _left(rate, costs[1], costs[2]),
-            }
-            for rate in RATES
-        },
-        "throughput_ratio": {
-            str(rate): _left(rate, costs[0], costs[2]) / max(_left(rate, costs[1], costs[2]), 1e-9)
-            for rate in RATES
-        },
-    }
+def _least_ratio(found: Data) -> float | None:
+    """At 100 changes a second, where the paper's figures end; None: an overload has no ratio."""
+    ratios = [row["throughput_ratio"]["100"] for row in found.values()]
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
+
+
+# One broker
+
+
+def _one_broker(full: bool, say: Say) -> Data:
+    steps = one_broker.STEPS * (5 if full else 1)
+    figures: Data = {"changes": steps}
+    for matcher in one_broker.MATCHERS:
+        figures[matcher] = {}
+        for coverage in one_broker.COVERAGES:
+            say(f"one broker, {matcher}, coverage {coverage} %")
+            times = one_broker.measured(matcher, coverage, steps)
+            figures[matcher][str(coverage)] = _broker_figures(times)
+    return figures
+
+
+def _broker_figures(times: one_broker.Times) -> Data:
+    costs = {way: fmean(some) for way, some in times.changes.items()}
+    event = fmean(times.events)
+    figures: Data = {f"{way}_us": cost * 1e6 for way, cost in costs.items()}
+    figures |= {"event_us": event * 1e6, "events_per_s": {}, "throughput_ratio": {}, "queue": {}}
+    for rate in RATES:
+        left = {way: _left(rate, cost, event) for way, cost in costs.items()}
+        figures["events_per_s"][str(rate)] = left
+        again = left["resubscribe"]
+        figures["throughput_ratio"][str(rate)] = left["update"] / again if again else None
+        figures["queue"][str(rate)] = _queue(rate, LOAD * max(left.values()), times)
+    return figures
 
 
 def _left(rate: int, change: float, event: float) -> float:
-    """Events a second of one core that spends what it must on changes; at least a hundredth."""
-    return max(1 - rate * SUBSCRIBERS * change, 0.01) / event
+    """The events a second that one core has time for beside so many changes; 0 if for none."""
+    return max(1 - rate * one_broker.SUBSCRIBERS * change, 0) / event
 
 
-def _broker(matcher: str, coverage: int) -> tuple[Broker, _World]:
-    broker = Broker("b", settings=Settings(matcher=matcher, stores=False, alone=True))
-    world = _World(Random(SEED), {})
-    for subscriber in range(SUBSCRIBERS):
-        for type in range(TYPES):
-            id = f"p{subscriber} t{type}"
-            covering = world.draw.random() * 100 < coverage
-            start = world.draw.uniform(0, _WIDE)
-            world.standing[id] = Standing.of(_wanted(type, covering), {"x": start})
-            broker.handle(Subscribe("", id, world.standing[id]), f"p{subscriber}", 0)
-    return broker, world
-
-
-def _wanted(type: int, covering: bool) -> Subscription:
-    where = "a0 < :x" if covering else "a0 > :x AND a0 < :x + 1"
-    found = parse(f"SELECT * FROM t{type} WHERE {where} AND a1 > 0")
-    assert isinstance(found, Subscription)
+def _queue(rate: int, events_per_s: float, times: one_broker.Times) -> Data:
+    """Latency and delay of both ways with as many events; null where the queue grows forever."""
+    found: Data = {"events_per_s": events_per_s}
+    for way, changes in times.changes.items():
+        kinds = [Kind(events_per_s, times.events), Kind(rate * one_broker.SUBSCRIBERS, changes)]
+        took = queued(kinds, one_broker.SEED)
+        latency, delay = took or (None, None)
+        found[way] = {
+            "load": sum(kind.load for kind in kinds),
+            "stable": took is not None,
+            "latency_us": latency and latency.as_data(),
+            "delay_us": delay and delay.as_data(),
+        }
     return found
 
 
-def _changed(
-    world: _World, changes: int, change: Callable[[_World, str, str, float], None]
-) -> float:
-    started = time.process_time()
-    for _ in range(changes):
-        change(world, *world.next())
-    return (time.process_time() - started) / changes
+# Memory
 
 
-def _update(broker: Broker, world: _World, id: str, party: str, value: float) -> None:
-    world.standing[id] = world.standing[id].moved_to({"x": value})
-    broker.handle(Subscribe("", id, world.standing[id]), party, 0)
+def _memory(say: Say) -> Data:
+    figures: Data = {}
+    for place in held.PLACES:
+        for matcher in held.MATCHERS:
+            say(f"memory, {place}, {matcher}")
+            constants, parametric = (
+                held.bytes_per_subscription(matcher, place, parametric=parametric)
+                for parametric in (False, True)
+            )
+            figures[f"{place}_{matcher}"] = {
+                "subscriptions": held.SUBSCRIPTIONS,
+                "constants_bytes": constants,
+                "parametric_bytes": parametric,
+                "overhead_percent": 100 * (parametric / constants - 1),
+            }
+    return figures
 
 
-def _again(broker: Broker, world: _World, id: str, party: str, value: float) -> None:
-    world.standing[id] = Standing.of(world.standing[id].statement, {"x": value})
-    broker.handle(Cancel("", id), party, 0)
-    broker.handle(Subscribe("", id, world.standing[id]), party, 0)
+# The network
 
 
-def _events(draw: Random, count: int) -> list[Event]:
-    return [
-        Event(
-            f"t{draw.randrange(TYPES)}",
-            {f"a{at}": draw.uniform(0, _WIDE) for at in range(ATTRIBUTES)},
-        )
-        for _ in range(count)
-    ]
+def _network(full: bool, say: Say) -> Data:
+    changes, seconds = (CHANGES_FULL, SECONDS_FULL) if full else (CHANGES, SECONDS)
+    figures: Data = {"changes": changes, "seconds": seconds, "restless": {}, "steady": {}}
+    for way in following.WAYS:
+        say(f"network, {changes:,} changes, {way}")
+        figures["restless"][way] = _followed(way, restless(one_broker.SEED, changes))
+    for rate in NETWORK_RATES:
+        figures["steady"][str(rate)] = {}
+        for way in following.WAYS:
+            say(f"network, {rate} changes a second, {way}")
+            trace = steady(one_broker.SEED, rate, seconds)
+            figures["steady"][str(rate)][way] = _followed(way, trace)
+    return figures
 
 
-def _told(broker: Broker, event: Event) -> set[str]:
-    effects = broker.publish(event, "publisher", 0)
-    return {id for one in effects if isinstance(one, Deliver) for id in one.subscriptions}
-
-
-def _compare(world: _World, events: list[Event], told: list[set[str]]) -> None:
-    for event, found in zip(events, told, strict=True):
-        entered = event.entering(0)
-        expected = {id for id, one in world.standing.items() if one.matches(entered, {})}
-        if found != expected:
-            raise AssertionError(f"{event} concerns {expected}, and told were {found}")
+def _followed(way: str, trace: following.Trace) -> Data:
+    study = Study(way, one_broker.SEED)
+    study.follow(trace)
+    lost, wrong = study.lost_and_wrong()
+    told = len(study.told())
+    return {
+        "changes": len(study.moves),
+        "messages": study.sent,
+        "bytes": study.sent_bytes,
+        "events": len(study.quotes),
+        "brought": study.brought,
+        "told": told,
+        "spurious": study.brought - told,
+        "lost": len(lost),
+        "wrong": len(wrong),
+        "delay_us": None if way == "monitor" else percentiles(study.delays()).as_data(),
+        "confirm_us": percentiles(study.confirm_delays()).as_data(),
+    }

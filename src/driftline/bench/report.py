@@ -62,14 +62,27 @@ def at_least(name: str, limit: float, measured: float | None, unit: str = "") ->
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Some of the figures for people to read."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A benchmark's numbers: `figures` for the JSON, `rows` for the table, and the claims."""
+    """A benchmark's numbers: `figures` for the JSON, `rows` for the table, and the claims.
+
+    What does not fit into one table is in `more` of them.
+    """
 
     name: str
     figures: dict[str, object]
     columns: tuple[str, ...]
     rows: list[tuple[object, ...]]
     claims: list[Claim] = field(default_factory=list)
+    more: list[Table] = field(default_factory=list)
 
     def as_data(self) -> dict[str, object]:
         """The one JSON object that `--json` prints; see docs/reference/command-line.md."""

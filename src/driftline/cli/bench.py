@@ -59,6 +59,8 @@ def bench(
         print_json(report.as_data())
         return
     print_table(report.name, report.columns, report.rows)
+    for table in report.more:
+        print_table(table.title, table.columns, table.rows)
     marks = {True: "holds", False: "does not hold", None: "not measured at this size"}
     print_table(
         "Claims",

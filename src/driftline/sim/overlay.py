@@ -55,6 +55,7 @@ class Party:
     wants: dict[str, Standing] = field(default_factory=dict)
     offers: dict[str, Advertisement] = field(default_factory=dict)
     told: list[Deliver] = field(default_factory=list)
+    told_at: list[int] = field(default_factory=list)
     repeated: list[Deliver] = field(default_factory=list)
     """What it was told again as if it were new."""
     suspended: bool = False
@@ -65,6 +66,7 @@ class Party:
     asked: int = 0
     unanswered: dict[str, Request] = field(default_factory=dict)
     answered: dict[str, Reply] = field(default_factory=dict)
+    answered_at: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -318,7 +320,8 @@ class Overlay:
             party = self.parties[effect.party]
             asked = party.unanswered.pop(effect.request, None)
             if asked is not None:
-                party.answered[effect.request.split(" ", 1)[1]] = effect
+                name = effect.request.split(" ", 1)[1]
+                party.answered[name], party.answered_at[name] = effect, self.now
                 resumed = any(isinstance(one, Resume) for one in party.unanswered.values())
                 party.suspended |= isinstance(asked, Suspend) and not resumed
         elif isinstance(effect, WakeAt):
@@ -333,6 +336,7 @@ class Overlay:
             if deliver.position > known:
                 self._say(f"{party.name} is told of {deliver.event} for {deliver.subscriptions}")
                 party.told.append(deliver)
+                party.told_at.append(self.now)
                 party.had_of[deliver.origin] = deliver.position
             else:
                 party.repeated.append(deliver)
