@@ -123,15 +123,15 @@ def coverage(overlay: Overlay, story: Story) -> None:
     """What a broker has said it took has come through to all who wanted it [PARAM §4.3].
 
     Who wanted it: under what was in effect everywhere when it was published, and under all that the
-    subscription has been since. Unless a journal was lost, or a link was ended with what was on its
-    way, or the ways in a mesh changed: what is on an old way may then be overtaken, and is dropped
-    to keep the order.
+    subscription has been until nothing was on its way. Unless a journal was lost, or a link was
+    ended with what was on its way, or the ways in a mesh changed: what is on an old way may then be
+    overtaken, and is dropped to keep the order.
     """
-    if overlay.lost_journals or story.rewired:
-        return
+    unsure = overlay.lost_journals > 0 or story.rewired
     taken = {
         number: (event.stamped(1), asked)
         for number, (publisher, event, asked) in story.published.items()
+        if asked > story.calm or not unsure
         if _taken(story, number, publisher)
     }
     for id, party in story.owner.items():
@@ -149,7 +149,8 @@ def coverage(overlay: Overlay, story: Story) -> None:
             if wanted and number not in through:
                 raise Violation(f"{party.name} was never told of {number} for {id}")
     for id, watcher in story.watched.items():
-        _same_sequences(overlay, id, overlay.parties[watcher])
+        if not unsure:
+            _same_sequences(overlay, id, overlay.parties[watcher])
 
 
 def _taken(story: Story, number: int, publisher: Party) -> bool:

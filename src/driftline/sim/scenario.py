@@ -9,8 +9,9 @@ an event reaches exactly those whom it concerns, and patterns go on from where t
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from driftline.broker.links import Role
 from driftline.broker.requests import (
@@ -29,11 +30,12 @@ from driftline.broker.settings import Settings
 from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.advertisement import Advertisement, advertisement_covers
-from driftline.model.covering import covers, intersects
+from driftline.model.covering import Statement, covers, intersects
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
+from driftline.model.value import Value
 from driftline.sim import checkers
 from driftline.sim.checkers import Violation
 from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
@@ -47,6 +49,9 @@ _MOST = 300_000
 
 # Parties are away from their brokers by at most so much, in some runs.
 _AWAY = 20 * MILLISECOND
+
+_ROUNDS = 2
+"""So often variables move without faults."""
 
 _MOVING = "SELECT * FROM q WHERE x > :low AND y = :y"
 _WATCHED = advertisement("SELECT * FROM w WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
@@ -92,7 +97,7 @@ class Scenario:
         overlay, story, draw = self.overlay, self.story, self._draw
         self._anchor()
         overlay.run()
-        self._confirm_all()
+        self._confirm_all(party for party in overlay.parties.values() if party.wants)
         chosen = faults_of(self.plan.faults)
         faults = drawn(draw) if chosen is None else chosen
         self._trouble(faults)
@@ -111,6 +116,10 @@ class Scenario:
         checkers.strict(overlay, story)
         checkers.coverage(overlay, story)
         checkers.quiet(overlay)
+        self._move_on()
+        checkers.always(overlay, story)
+        checkers.strict(overlay, story)
+        checkers.coverage(overlay, story)
         self._probe()
         self._leave()
 
@@ -137,15 +146,20 @@ class Scenario:
             self._movers.append(mover)
             self._move(mover)
 
-    def _confirm_all(self) -> None:
-        """Is all that was said before the first fault known to be in effect everywhere?"""
-        for party in self.overlay.parties.values():
-            self._confirm(party)
-        self.overlay.run()
-        for party in self.overlay.parties.values():
-            reply = party.answered.get("confirm")
-            if reply is None or reply.silent:
+    def _confirm_all(self, parties: Iterable[Party]) -> None:
+        """When there are no faults, they are told that all is in effect everywhere."""
+        asked = [(party, self._confirm(party)) for party in parties]
+        self._rest()
+        for party, number in asked:
+            if number not in party.done:
+                reply = party.answered.get("confirm")
                 raise Violation(f"{party.name} should know that all is in effect: {reply}")
+
+    def _rest(self) -> None:
+        """Let nothing be on its way; what comes next is truly later."""
+        self.overlay.run()
+        self.overlay.run(self.overlay.now + 1)
+        self.story.rests.append(self.overlay.now)
 
     def _party(self, name: str, broker: str) -> Party:
         """A party, which may be away from its broker."""
@@ -245,7 +259,7 @@ class Scenario:
     def _subscribe(
         self, party: Party, id: str, text: str, params: dict[str, object] | None = None
     ) -> None:
-        standing = Standing.of(parse(text), params)
+        standing = Standing.of(_parsed(text), params)
         party.wants[id] = standing
         number = self.overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
         self._becomes(party, id, standing, number)
@@ -261,16 +275,35 @@ class Scenario:
             params["y"] = party.wants[id].params["y"]
         self._subscribe(party, id, _MOVING, params)
 
-    def _confirm(self, party: Party) -> None:
+    def _confirm(self, party: Party) -> int:
         number = self.overlay.ask(party, Confirm("confirm"))
         self.story.confirms.setdefault(party.name, []).append(number)
+        return number
+
+    def _move_on(self) -> None:
+        """Variables move while events are on their way, between one moment of rest and the next."""
+        draw, overlay = self._draw, self.overlay
+        self._confirm_all(self._movers)
+        self.story.calm = overlay.now
+        publishers = sorted(self.story.sure & overlay.parties.keys())
+        for _ in range(_ROUNDS):
+            for _ in range(6):
+                mover = draw.choice(self._movers)
+                self._move(mover)
+                if draw.random() < 0.5:
+                    self._confirm(mover)
+                overlay.run(overlay.now + draw.randrange(30 * MILLISECOND))
+                y = mover.wants[f"{mover.name}-moving"].params["y"]
+                for _ in range(2):
+                    self._publish(overlay.parties[draw.choice(publishers)], y)
+            self._rest()
 
     def _cancel(self, party: Party, id: str) -> None:
         del party.wants[id]
         self._becomes(party, id, None, self.overlay.ask(party, Cancel(f"cancel {id}", id)))
 
     def _unsubscribe(self, party: Party) -> None:
-        general = parse(f"SELECT * FROM q WHERE {condition(self._draw)}")
+        general = _parsed(f"SELECT * FROM q WHERE {condition(self._draw)}")
         covered = [
             id
             for id, standing in party.wants.items()
@@ -310,9 +343,9 @@ class Scenario:
             return party
         return self.overlay.parties[self._draw.choice(sure)]
 
-    def _publish(self, party: Party) -> Event:
+    def _publish(self, party: Party, y: Value | None = None) -> Event:
         draw, number = self._draw, len(self.story.published)
-        values = {"x": draw.randrange(8), "y": draw.randrange(3), "n": number}
+        values = {"x": draw.randrange(8), "y": draw.randrange(3) if y is None else y, "n": number}
         event = Event("w" if party is self._source else "q", values, time=number)
         self.story.published[number] = party, event, self.overlay.now
         self.overlay.ask(party, Publish(f"publish {number}", event))
@@ -409,6 +442,12 @@ class Scenario:
             party.offers.clear()
         overlay.run()
         checkers.nothing_left(overlay)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Statement:
+    """The same few texts come up in every run."""
+    return parse(text)
 
 
 def condition(draw: random.Random) -> str:

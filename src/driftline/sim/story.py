@@ -48,6 +48,11 @@ class Story:
     rewired: bool = False
     """Has a way in a mesh changed, or a link been ended with what was on its way?"""
 
+    rests: list[int] = field(default_factory=list)
+    """The moments at which nothing was on its way, nobody suspended and nothing broken."""
+    calm: int = _NEVER
+    """When the last fault was over, and all that was said in effect everywhere."""
+
     def becomes(self, party: Party, id: str, version: Version) -> None:
         """A party has asked that a subscription be this from now on."""
         self.owner[id] = party
@@ -76,7 +81,9 @@ class Story:
         return versions[known[-1] :] if known else versions
 
     def anywhere(self, id: str, time: int) -> list[Version]:
-        """The versions that may count somewhere, then or later; none if nothing is sure."""
-        versions = self.versions.get(id, [])
+        """The versions that may count for an event published then; none if nothing is sure."""
+        # Where nothing is on its way any more, it has come through.
+        end = next((rest for rest in self.rests if rest > time), _NEVER)
+        versions = [one for one in self.versions.get(id, ()) if one.asked < end]
         known = [at for at, one in enumerate(versions) if self.everywhere(id, one) < time]
         return versions[known[-1] :] if known else []
