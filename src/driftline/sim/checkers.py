@@ -94,8 +94,9 @@ def _since(story: Story, id: str, event: Event) -> list[Standing | None]:
 
 def _satisfied(standing: Standing | None, event: Event) -> bool:
     """Does an event satisfy what stands, if that is a plain subscription?"""
-    plain = standing is not None and isinstance(standing.statement, Subscription)
-    return plain and standing is not None and standing.matches(event, {})
+    if standing is None or not isinstance(standing.statement, Subscription):
+        return False
+    return standing.matches(event, {})
 
 
 def _fits(standing: Standing, step: int, event: Event) -> bool:
