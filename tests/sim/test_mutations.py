@@ -379,8 +379,8 @@ def a_confirmation_does_not_wait_for_answers(patched: pytest.MonkeyPatch) -> Non
     patched.setattr(
         Waves,
         "begin",
-        lambda self, asked, party, request, links, now: begin(
-            self, asked, party, request, links if asked.says is not None else (), now
+        lambda self, asked, party, request, links, *rest: begin(
+            self, asked, party, request, links if asked.says is not None else (), *rest
         ),
     )
 
