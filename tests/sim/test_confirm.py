@@ -8,7 +8,9 @@ import pytest
 
 from driftline import Event, parse
 from driftline.broker.links import Role
-from driftline.broker.requests import Confirm, Publish, Subscribe
+from driftline.broker.requests import Advertise, Confirm, Publish, Subscribe
+from driftline.broker.settings import Settings
+from driftline.language.advertising import advertisement
 from driftline.model.standing import Standing
 from driftline.sim.faults import MILLISECOND, LinkFaults
 from driftline.sim.overlay import SECOND, Overlay
@@ -57,6 +59,31 @@ def test_who_does_not_answer_in_time_is_named() -> None:
     overlay.ask(party, Confirm("healed", within=20 * SECOND))
     overlay.run()
     assert party.answered["healed"].silent == ()
+
+
+@pytest.mark.parametrize("after", range(0, 30 * MILLISECOND, 500))
+def test_a_broker_that_has_just_joined_confirms_when_interest_has_met_what_is_offered(
+    after: int,
+) -> None:
+    overlay = Overlay(after, Settings(advertised=True))
+    for name in ("b0", "b1"):
+        overlay.broker(name)
+    overlay.link("b0", "b1", Role.PEER)
+    publisher = overlay.party("publisher", "b0")
+    overlay.ask(publisher, Advertise("offer", "1", advertisement("SELECT * FROM q WHERE x >= 0")))
+    overlay.run()
+    overlay.broker("b2")
+    overlay.link("b2", "b1", Role.PEER)
+    party = overlay.party("p", "b2")
+    overlay.ask(party, Subscribe("subscribe", "s", EVERYTHING))
+    overlay.run(overlay.now + after)
+    overlay.ask(party, Confirm("confirm"))
+    while "confirm" not in party.answered:
+        overlay.run(overlay.now + 100)
+    overlay.ask(publisher, Publish("publish", Event("q", {"x": 1})))
+    overlay.run()
+    assert publisher.answered["publish"].refused is None
+    assert party.told or party.answered["confirm"].silent
 
 
 def test_a_broker_alone_confirms_at_once() -> None:

@@ -196,10 +196,10 @@ class Study(Overlay):
                     self.sent += 1
                     self.sent_bytes += len(effect.data)
                 elif isinstance(said, Interest) and effect.peer == "c":
-                    self._hear(said)
+                    self._heard(said)
         super()._arrive(sender, effect)
 
-    def _hear(self, said: Interest) -> None:
+    def _heard(self, said: Interest) -> None:
         """The publisher's broker is told of the value of a change: it has that and all before."""
         values = [value for moved in said.updates.values() for value in moved.values()]
         values += [value for one in said.added.values() for value in opened(one)[1]]

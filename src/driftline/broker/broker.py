@@ -193,7 +193,7 @@ class Broker:
         elif isinstance(message, Ask):
             said = self._asked(message, sender, now)
         elif isinstance(message, Answer):
-            said = self._waves.answer(message, sender)
+            said = self._waves.answer(message, sender, now)
         elif isinstance(message, Interest | Offer | Neighbours | Home):
             said = self.links.hear(message, sender)
         else:
@@ -261,7 +261,10 @@ class Broker:
             return [Reply(party, asked.request, interested=True)]
         ask = Ask(f"{self.name} {self._count()}", asked.within, says)
         encode_control(ask)
-        return self._waves.begin(ask, party, asked.request, self.links.listeners(), now)
+        again = None
+        if says is None and self.settings.advertised:
+            again = Ask(f"{self.name} {self._count()}", asked.within)
+        return self._waves.begin(ask, party, asked.request, self.links.listeners(), now, again)
 
     def _observe(self, asked: Observed, now: int) -> None:
         before = self.environment.values

@@ -5,6 +5,10 @@ effect wherever the question has been, because a link keeps the order. Where lin
 broker is asked more than once: the second question is itself an answer, since whoever puts it has
 been asked already. Who does not answer in time is named.
 
+Where interest goes only to what is offered, it may be asked for while offers are still on their way
+to a broker that has just joined: they come back ahead of the answers, and the interest they draw
+goes out behind the question. So there the question is put once more (`again`), and goes behind it.
+
 Another question goes the same way: is anybody interested in this? The first who is answers yes, and
 then nobody else need be waited for.
 """
@@ -12,7 +16,7 @@ then nobody else need be waited for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driftline.broker.effects import Effect, Reply, Send
 from driftline.model.message import Answer, Ask
@@ -32,6 +36,8 @@ class _Wave:
     until: int
     silent: dict[str, None] = field(default_factory=dict)
     interested: bool = False
+    again: Ask | None = None
+    links: tuple[str, ...] = ()
 
 
 class Waves:
@@ -45,29 +51,36 @@ class Waves:
         self._over: dict[str, None] = {}
 
     def begin(
-        self, asked: Ask, party: str, request: str, links: Iterable[str], now: int
+        self,
+        asked: Ask,
+        party: str,
+        request: str,
+        links: Iterable[str],
+        now: int,
+        again: Ask | None = None,
     ) -> list[Effect]:
-        """A party wants to know."""
-        wave = _Wave(party, request, dict.fromkeys(links), now + asked.within)
-        return self._pass_on(asked, wave)
+        """A party wants to know; when all have answered, `again` is asked before it is told."""
+        wave = _Wave(party, request, dict.fromkeys(links), now + asked.within, again=again)
+        return self._pass_on(asked, wave, now)
 
     def ask(self, asked: Ask, sender: str, links: Iterable[str], now: int) -> list[Effect]:
         """A neighbour wants to know; `links` are those that must be asked."""
         if asked.token in self._waves:
-            return self.answer(Answer(asked.token), sender)
+            return self.answer(Answer(asked.token), sender, now)
         if asked.token in self._over:
             return [Send(sender, Answer(asked.token))]
         further = dict.fromkeys(link for link in links if link != sender)
         # Sooner than whoever asks, so that the answer comes in time.
         within = asked.within * 9 // 10
         wave = _Wave(sender, None, further, now + within)
-        return self._pass_on(Ask(asked.token, within, asked.says), wave)
+        return self._pass_on(Ask(asked.token, within, asked.says), wave, now)
 
-    def _pass_on(self, asked: Ask, wave: _Wave) -> list[Effect]:
+    def _pass_on(self, asked: Ask, wave: _Wave, now: int) -> list[Effect]:
         self._waves[asked.token] = wave
-        return [*(Send(link, asked) for link in wave.waiting), *self._ended(asked.token)]
+        wave.links = tuple(wave.waiting)
+        return [*(Send(link, asked) for link in wave.links), *self._ended(asked.token, now)]
 
-    def answer(self, said: Answer, sender: str) -> list[Effect]:
+    def answer(self, said: Answer, sender: str, now: int) -> list[Effect]:
         """A neighbour has answered."""
         wave = self._waves.get(said.token)
         if wave is None:
@@ -77,7 +90,7 @@ class Waves:
         if said.interested:
             wave.interested = True
             wave.waiting.clear()
-        return self._ended(said.token)
+        return self._ended(said.token, now)
 
     def wake(self, now: int) -> list[Effect]:
         """Give up those who have not answered in time."""
@@ -86,14 +99,14 @@ class Waves:
             if wave.until <= now:
                 wave.silent.update(wave.waiting)
                 wave.waiting.clear()
-                effects += self._ended(token)
+                effects += self._ended(token, now)
         return effects
 
     def wake_at(self) -> int:
         """When the first of them is given up."""
         return min((wave.until for wave in self._waves.values()), default=NEVER)
 
-    def _ended(self, token: str) -> list[Effect]:
+    def _ended(self, token: str, now: int) -> list[Effect]:
         wave = self._waves[token]
         if wave.waiting:
             return []
@@ -101,6 +114,10 @@ class Waves:
         self._over[token] = None
         if len(self._over) > _REMEMBERED:
             del self._over[next(iter(self._over))]
+        if wave.again is not None and not wave.silent:
+            once_more = _Wave(wave.parent, wave.request, dict.fromkeys(wave.links), wave.until)
+            within = max(1, wave.until - now)
+            return self._pass_on(replace(wave.again, within=within), once_more, now)
         silent = () if wave.interested else tuple(sorted(wave.silent))
         if wave.request is not None:
             reply = Reply(wave.parent, wave.request, silent=silent, interested=wave.interested)

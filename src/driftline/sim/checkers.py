@@ -6,7 +6,6 @@ were told and with what brokers hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from driftline.broker.broker import Broker
@@ -16,29 +15,13 @@ from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.sim.overlay import Overlay, Party
+from driftline.sim.overlay import Overlay
+from driftline.sim.party import Party
+from driftline.sim.story import Story
 
 
 class Violation(AssertionError):
     """Something that must hold did not."""
-
-
-@dataclass(slots=True)
-class Story:
-    """What has been said so far, by whom."""
-
-    published: dict[int, tuple[Party, Event]] = field(default_factory=dict)
-    """By the number that the event carries."""
-    ever: dict[str, list[Standing]] = field(default_factory=dict)
-    """All that has gone by the id of a subscription."""
-    sure: set[str] = field(default_factory=set)
-    """Parties that could publish anything from before the first fault."""
-    watched: dict[str, str] = field(default_factory=dict)
-    """Patterns over what one party publishes, and another at its broker that sees all of it."""
-    first: set[str] = field(default_factory=set)
-    """The brokers that were there at the beginning."""
-    rewired: bool = False
-    """Has a way in a mesh changed, or a link been ended with what was on its way?"""
 
 
 def number_of(event: Event) -> int:
@@ -47,7 +30,7 @@ def number_of(event: Event) -> int:
 
 
 def always(overlay: Overlay, story: Story) -> None:
-    """Nobody is told twice, or out of order, or of something not asked for."""
+    """Nobody is told twice, or out of order, or of something not asked for when it was entered."""
     for party in overlay.parties.values():
         if party.repeated and not overlay.lost_journals:
             raise Violation(f"{party.name} was told again of {party.repeated[0].event}")
@@ -65,7 +48,7 @@ def always(overlay: Overlay, story: Story) -> None:
                 raise Violation(f"{party.name} was told of {number} out of order")
             last[deliver.origin] = deliver.position
             for id in deliver.subscriptions:
-                if not _meant(story.ever.get(id, []), id, deliver):
+                if not _meant(story, id, deliver):
                     raise Violation(f"{party.name} was told of {number} for {id}: not asked for")
                 whole = deliver.sequences.get(id, ())
                 times = [one.time for one in whole]
@@ -78,24 +61,42 @@ def always(overlay: Overlay, story: Story) -> None:
                 raise Violation(f"{party.name}: an event is in two sequences of {id}: {numbers}")
 
 
-def _meant(ever: list[Standing], id: str, deliver: Deliver) -> bool:
-    """Could what has gone by an id have led to a delivery?"""
+def _meant(story: Story, id: str, deliver: Deliver) -> bool:
+    """Could what went by an id since an event was published have led to a delivery?
+
+    What was in effect at the broker by then is the oldest that counts. That holds for what is kept
+    for a party, which was matched when it came, and where a journal was lost: the party then asks
+    for the newest.
+    """
     whole = deliver.sequences.get(id)
     if whole is None:
-        return any(
-            isinstance(one.statement, Subscription) and one.matches(deliver.event, {})
-            for one in ever
-        )
+        return any(_satisfied(one, deliver.event) for one in _since(story, id, deliver.event))
     # Its parameters may have moved between one step and the next.
-    patterns = [one for one in ever if isinstance(one.statement, Pattern)]
+    patterns = {one.standing.statement for one in story.versions.get(id, ()) if one.standing}
     return any(
         all(
-            any(_fits(one, step, event) for one in patterns if one.statement == pattern)
+            any(
+                one is not None and one.statement == pattern and _fits(one, step, event)
+                for one in _since(story, id, event)
+            )
             for step, event in enumerate(whole)
         )
-        for pattern in {one.statement for one in patterns}
+        for pattern in patterns
         if isinstance(pattern, Pattern) and len(pattern.steps) == len(whole)
     )
+
+
+def _since(story: Story, id: str, event: Event) -> list[Standing | None]:
+    """What a subscription was when an event was published, as far as is known, and later."""
+    _, _, asked = story.published[number_of(event)]
+    return [one.standing for one in story.at_the_edge(id, asked)]
+
+
+def _satisfied(standing: Standing | None, event: Event) -> bool:
+    """Does an event satisfy what stands, if that is a plain subscription?"""
+    if standing is None or not isinstance(standing.statement, Subscription):
+        return False
+    return standing.matches(event, {})
 
 
 def _fits(standing: Standing, step: int, event: Event) -> bool:
@@ -103,31 +104,62 @@ def _fits(standing: Standing, step: int, event: Event) -> bool:
     return standing.statement.steps[step].truth(standing.scope(event, {})) is True
 
 
-def nothing_lost(overlay: Overlay, story: Story) -> None:
-    """What a broker has said it took has reached all who have wanted it all along.
+def strict(overlay: Overlay, story: Story) -> None:
+    """What a party lets through satisfies what it wanted at that moment [PARAM §4.3]."""
+    for party in overlay.parties.values():
+        for deliver, decided in zip(party.told, party.decided, strict=True):
+            for id in decided.ids:
+                if not _wanted(story.wanted(id, decided.asked), id, deliver):
+                    number = number_of(deliver.event)
+                    raise Violation(f"{party.name} let {number} through for {id}: not wanted then")
 
-    Unless a journal was lost, or a link was ended with what was on its way, or the ways in a mesh
-    changed: what is on an old way may then be overtaken, and is dropped to keep the order.
+
+def _wanted(standing: Standing | None, id: str, deliver: Deliver) -> bool:
+    if id in deliver.sequences:
+        return standing is not None and isinstance(standing.statement, Pattern)
+    return _satisfied(standing, deliver.event)
+
+
+def coverage(overlay: Overlay, story: Story) -> None:
+    """What a broker has said it took has come through to all who wanted it [PARAM §4.3].
+
+    Who wanted it: under what was in effect everywhere when it was published, and under all that the
+    subscription has been until nothing was on its way. Unless a journal was lost, or a link was
+    ended with what was on its way, or the ways in a mesh changed: what is on an old way may then be
+    overtaken, and is dropped to keep the order.
     """
-    if overlay.lost_journals or story.rewired:
-        return
-    for number, (publisher, event) in story.published.items():
-        reply = publisher.answered.get(f"publish {number}")
-        if publisher.broker not in story.first or publisher.name not in story.sure:
+    unsure = overlay.lost_journals > 0 or story.rewired
+    taken = {
+        number: (event.stamped(1), asked)
+        for number, (publisher, event, asked) in story.published.items()
+        if asked > story.calm or not unsure
+        if _taken(story, number, publisher)
+    }
+    for id, party in story.owner.items():
+        # What is forgotten of what is kept for a party is said to it.
+        if any(deliver.gap for deliver in party.told):
             continue
-        if reply is None or reply.refused is not None:
-            continue
-        for party in overlay.parties.values():
-            wants = party.wants.get(party.name)
-            if wants is None or not isinstance(wants.statement, Subscription):
-                continue
-            if wants.matches(event.stamped(1), {}):
-                told = [number_of(deliver.event) for deliver in party.told]
-                # What is forgotten of what is kept for a party is said to it.
-                if number not in told and not any(deliver.gap for deliver in party.told):
-                    raise Violation(f"{party.name} was never told of {number}")
+        through = {
+            number_of(deliver.event)
+            for deliver, decided in zip(party.told, party.decided, strict=True)
+            if id in decided.ids
+        }
+        for number, (event, asked) in taken.items():
+            since = story.anywhere(id, asked)
+            wanted = bool(since) and all(_satisfied(one.standing, event) for one in since)
+            if wanted and number not in through:
+                raise Violation(f"{party.name} was never told of {number} for {id}")
     for id, watcher in story.watched.items():
-        _same_sequences(overlay, id, overlay.parties[watcher])
+        if not unsure:
+            _same_sequences(overlay, id, overlay.parties[watcher])
+
+
+def _taken(story: Story, number: int, publisher: Party) -> bool:
+    """Did a broker say that it took an event, which may come from there?"""
+    reply = publisher.answered.get(f"publish {number}")
+    if publisher.broker not in story.first or publisher.name not in story.sure:
+        return False
+    return reply is not None and reply.refused is None
 
 
 def _same_sequences(overlay: Overlay, id: str, watcher: Party) -> None:

@@ -3,6 +3,9 @@
 A crash may come between any two effects of a broker: what comes after is never done, and what was
 stored before is what the next life begins with, or nothing where the journal is lost too. A party
 asks again after a crash when it got no reply, and passes over what it has been told before.
+
+A party may be away from its broker by some time, over a connection that keeps the order and ends
+with the broker: what it has asked then never arrives, and what the broker had said does.
 """
 
 from __future__ import annotations
@@ -11,26 +14,17 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
 from driftline.broker.effects import Deliver, Effect, Key, Reply, SendBytes, Store, WakeAt
 from driftline.broker.links import Role
-from driftline.broker.requests import (
-    Advertise,
-    Publish,
-    Request,
-    Resume,
-    Subscribe,
-    Suspend,
-    Told,
-)
+from driftline.broker.requests import Request, Told
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
-from driftline.model.advertisement import Advertisement
-from driftline.model.standing import Standing
 from driftline.sim.faults import GOOD, SECOND
+from driftline.sim.party import Party
 from driftline.sim.trace import described
 
 # What the other end of a link is to whoever is at this one.
@@ -44,29 +38,6 @@ OTHER_END = {
 
 class Restless(AssertionError):
     """More has happened than can be, unless it goes round in circles."""
-
-
-@dataclass(slots=True)
-class Party:
-    """One identity at one broker, and all it was told, each thing once."""
-
-    name: str
-    broker: str
-    wants: dict[str, Standing] = field(default_factory=dict)
-    offers: dict[str, Advertisement] = field(default_factory=dict)
-    told: list[Deliver] = field(default_factory=list)
-    told_at: list[int] = field(default_factory=list)
-    repeated: list[Deliver] = field(default_factory=list)
-    """What it was told again as if it were new."""
-    suspended: bool = False
-    disturbed: list[Deliver] = field(default_factory=list)
-    """What it was told while it was suspended."""
-    had: int = 0
-    had_of: dict[str, int] = field(default_factory=dict)
-    asked: int = 0
-    unanswered: dict[str, Request] = field(default_factory=dict)
-    answered: dict[str, Reply] = field(default_factory=dict)
-    answered_at: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -227,14 +198,9 @@ class Overlay:
             if there not in configured:
                 self._disconnect(place.name, there)
         for party in self.at(place.name):
-            unanswered = list(party.unanswered.values())
             if lost:
-                for id, says in party.offers.items():
-                    self.ask(party, Advertise(f"again {id}", id, says))
-                for id, standing in party.wants.items():
-                    self.ask(party, Subscribe(f"again {id}", id, standing))
-            for asked in unanswered:
-                self._ask(party, asked)
+                party.begin_anew()
+            self.ask_again(party)
 
     def at(self, name: str) -> list[Party]:
         """The parties at a broker."""
@@ -242,20 +208,17 @@ class Overlay:
 
     # Running
 
-    def party(self, name: str, broker: str) -> Party:
+    def party(self, name: str, broker: str, away: int = 0) -> Party:
         """A party at a broker, new or known."""
-        return self.parties.setdefault(name, Party(name, broker))
+        return self.parties.setdefault(name, Party(name, broker, away))
 
-    def ask(self, party: Party, asked: Request) -> None:
-        """A party asks its broker for something, now, and again if it crashes before it replies."""
-        party.asked += 1
-        asked = replace(asked, request=f"{party.asked} {asked.request}")
-        if isinstance(asked, Resume):
-            party.suspended = False
-        if isinstance(asked, Publish):
-            asked = replace(asked, number=party.asked)
-        party.unanswered[asked.request] = asked
-        self._ask(party, asked)
+    def ask(self, party: Party, asked: Request) -> int:
+        """A party asks its broker for something, now, and again if it crashes before it replies.
+
+        Its requests are numbered, from 1.
+        """
+        self._ask(party, party.ask(asked))
+        return party.asked
 
     def ask_again(self, party: Party) -> None:
         """A party asks again for all that it has had no reply to."""
@@ -264,7 +227,19 @@ class Overlay:
 
     def _ask(self, party: Party, asked: Request) -> None:
         self._say(f"{party.name}@{party.broker} asks: {asked}")
-        self._do(party.broker, lambda station, now: station.ask(party.name, asked, now))
+        place = self._places[party.broker]
+        self._over(party, partial(self._hear, place, place.incarnation, party, asked))
+
+    def _hear(self, place: _Place, incarnation: int, party: Party, asked: Request) -> None:
+        if place.incarnation == incarnation:  # Or the connection it came by is no more.
+            self._do(place.name, lambda station, now: station.ask(party.name, asked, now))
+
+    def _over(self, party: Party, happen: Callable[[], None]) -> None:
+        """Let something happen when it has come from a broker to a party, or the other way."""
+        if party.away:
+            self._later(self.now + party.away, happen)
+        else:
+            happen()
 
     def run(self, until: int | None = None) -> None:
         """Let everything happen, up to a time or until nothing is left."""
@@ -315,32 +290,20 @@ class Overlay:
                 else:
                     place.journal[key] = value
         elif isinstance(effect, Deliver):
-            self._tell(self.parties[effect.party], effect)
+            party = self.parties[effect.party]
+            self._over(party, partial(self._tell, party, effect))
         elif isinstance(effect, Reply):
             party = self.parties[effect.party]
-            asked = party.unanswered.pop(effect.request, None)
-            if asked is not None:
-                name = effect.request.split(" ", 1)[1]
-                party.answered[name], party.answered_at[name] = effect, self.now
-                resumed = any(isinstance(one, Resume) for one in party.unanswered.values())
-                party.suspended |= isinstance(asked, Suspend) and not resumed
+            self._over(party, partial(self._answer, party, effect))
         elif isinstance(effect, WakeAt):
             self._wake_at(place, effect.time - place.skew)
 
+    def _answer(self, party: Party, reply: Reply) -> None:
+        party.answer(reply, self.now)
+
     def _tell(self, party: Party, deliver: Deliver) -> None:
-        # By the second a party knows what it was told before its broker lost its journal.
-        known = party.had_of.get(deliver.origin, 0)
-        if party.suspended:
-            party.disturbed.append(deliver)
-        if deliver.number > party.had:
-            if deliver.position > known:
-                self._say(f"{party.name} is told of {deliver.event} for {deliver.subscriptions}")
-                party.told.append(deliver)
-                party.told_at.append(self.now)
-                party.had_of[deliver.origin] = deliver.position
-            else:
-                party.repeated.append(deliver)
-            party.had = deliver.number
+        if party.tell(deliver, self.now):
+            self._say(f"{party.name} is told of {deliver.event} for {deliver.subscriptions}")
         self._later(self.now, lambda: self._ask(party, Told(party.had)))
 
     def _wake_at(self, place: _Place, time: int) -> None:

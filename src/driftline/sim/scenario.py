@@ -1,21 +1,24 @@
 """One seeded run: an overlay, parties that come and go, faults, and then peace.
 
 While there are faults only what must always hold is checked: nobody is told twice, or out of order,
-or of something he did not ask for. After the last fault, when nothing is on its way any more,
-everything must be as if there had been none: tables say what follows from the subscriptions alone,
-an event reaches exactly those whom it concerns, and patterns go on from where they were.
+or of something he did not ask for, and what he lets through is what he wants. After the last fault,
+when nothing is on its way any more, everything must be as if there had been none: tables say what
+follows from the subscriptions alone, an event reaches exactly those whom it concerns, and patterns
+go on from where they were. Before that is tried variables move once more while events are on their
+way: what was confirmed must count.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Cancel,
+    Confirm,
     Interested,
     Publish,
     Resume,
@@ -25,25 +28,31 @@ from driftline.broker.requests import (
     Unsubscribe,
 )
 from driftline.broker.settings import Settings
-from driftline.language.advertising import advertisement
-from driftline.language.sql import parse
 from driftline.model.advertisement import Advertisement, advertisement_covers
 from driftline.model.covering import covers, intersects
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
+from driftline.model.value import Value
 from driftline.sim import checkers
-from driftline.sim.checkers import Story, Violation
+from driftline.sim.checkers import Violation
 from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
-from driftline.sim.overlay import Overlay, Party
+from driftline.sim.overlay import Overlay
+from driftline.sim.party import Party
+from driftline.sim.story import Story, Version
+from driftline.sim.texts import advertised, condition, offered, parsed
 from driftline.sim.topologies import build, meshed
 
 # A run of sixty steps takes some thousand; one that takes so many goes round in circles.
 _MOST = 300_000
 
-_WATCHED = advertisement("SELECT * FROM w WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
-_ANYTHING = advertisement("SELECT * FROM q WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
+# Parties are away from their brokers by at most so much, in some runs.
+_AWAY = 20 * MILLISECOND
+
+_MOVING = "SELECT * FROM q WHERE x > :low AND y = :y"
+_WATCHED = advertised("SELECT * FROM w WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
+_ANYTHING = advertised("SELECT * FROM q WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,10 @@ class Scenario:
             keep=draw.choice((1000, 1000, 5)),
             often=draw.choice((None, None, 3)),
         )
+        self._away = draw.choice((0, 0, _AWAY))
         self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
         self.story = Story()
+        self._movers: list[Party] = []
         build(self.overlay, plan.topology, plan.brokers, draw)
         self.story.first = set(self.overlay.names())
         self.overlay.most = _MOST
@@ -83,6 +94,7 @@ class Scenario:
         overlay, story, draw = self.overlay, self.story, self._draw
         self._anchor()
         overlay.run()
+        self._confirm_all(party for party in overlay.parties.values() if party.wants)
         chosen = faults_of(self.plan.faults)
         faults = drawn(draw) if chosen is None else chosen
         self._trouble(faults)
@@ -94,13 +106,20 @@ class Scenario:
             if draw.random() < faults.trouble:
                 self._fault()
             overlay.run(overlay.now + draw.randrange(50 * MILLISECOND))
-            checkers.always(overlay, story)
+            self._check_what_was_told()
         self._heal()
-        checkers.always(overlay, story)
-        checkers.nothing_lost(overlay, story)
+        self._check_what_was_told()
+        checkers.coverage(overlay, story)
         checkers.quiet(overlay)
+        self._move_on()
+        self._check_what_was_told()
+        checkers.coverage(overlay, story)
         self._probe()
         self._leave()
+
+    def _check_what_was_told(self) -> None:
+        checkers.always(self.overlay, self.story)
+        checkers.strict(self.overlay, self.story)
 
     # What happens
 
@@ -109,29 +128,55 @@ class Scenario:
         draw, overlay = self._draw, self.overlay
         for broker in overlay.names():
             if draw.random() < 0.5:
-                party = overlay.party(f"{broker}-anchor", broker)
+                party = self._party(f"{broker}-anchor", broker)
                 self._subscribe(party, party.name, f"SELECT * FROM q WHERE {condition(draw)}")
             if draw.random() < 0.5:
-                publisher = overlay.party(f"{broker}-p0", broker)
+                publisher = self._party(f"{broker}-p0", broker)
                 self.story.sure.add(publisher.name)
                 self._advertise(publisher, "sure", _ANYTHING)
         if not self._settings.advertised:
             self.story.sure.update(f"{broker}-p{at}" for broker in overlay.names() for at in (0, 1))
         self._watch()
+        for _ in range(2):
+            # Somebody whose variables move all the time.
+            broker = draw.choice(overlay.names())
+            mover = self._party(f"{broker}-mover", broker)
+            self._movers.append(mover)
+            self._move(mover)
+
+    def _confirm_all(self, parties: Iterable[Party]) -> None:
+        """When there are no faults, they are told that all is in effect everywhere."""
+        asked = [(party, self._confirm(party)) for party in parties]
+        self._rest()
+        for party, number in asked:
+            if number not in party.done:
+                reply = party.answered.get("confirm")
+                raise Violation(f"{party.name} should know that all is in effect: {reply}")
+
+    def _rest(self) -> None:
+        """Let nothing be on its way; what comes next is truly later."""
+        self.overlay.run()
+        self.overlay.run(self.overlay.now + 1)
+        self.story.rests.append(self.overlay.now)
+
+    def _party(self, name: str, broker: str) -> Party:
+        """A party, which may be away from its broker."""
+        known = self.overlay.parties.get(name)
+        return known or self.overlay.party(name, broker, self._draw.randrange(self._away + 1))
 
     def _watch(self) -> None:
         """A pattern over what one party publishes, and somebody there who sees all of it."""
         draw, overlay = self._draw, self.overlay
         source, broker = draw.choice(overlay.names()), draw.choice(overlay.names())
-        self._source = overlay.party(f"{source}-source", source)
+        self._source = self._party(f"{source}-source", source)
         self._advertise(self._source, "source", _WATCHED)
         self.story.sure.add(self._source.name)
-        watcher = overlay.party(f"{source}-watcher", source)
+        watcher = self._party(f"{source}-watcher", source)
         self._subscribe(watcher, watcher.name, "SELECT * FROM w")
         far = draw.choice(overlay.names())
-        anybody = overlay.party(f"{far}-far", far)
+        anybody = self._party(f"{far}-far", far)
         self._subscribe(anybody, anybody.name, "SELECT * FROM w")
-        party = overlay.party(f"{broker}-pattern", broker)
+        party = self._party(f"{broker}-pattern", broker)
         lows = (draw.randrange(7) for _ in range(draw.randrange(2, 5)))
         steps = (f"SELECT * FROM w WHERE x BETWEEN {low} AND {low + 1}" for low in lows)
         within = draw.choice(("", "", " WITHIN 0.000005"))
@@ -172,14 +217,16 @@ class Scenario:
     def _step(self) -> None:
         draw, overlay = self._draw, self.overlay
         broker = draw.choice(overlay.names())
-        party = overlay.party(f"{broker}-p{draw.randrange(2)}", broker)
+        party = self._party(f"{broker}-p{draw.randrange(2)}", broker)
+        if draw.random() < 0.3:
+            self._move(draw.choice(self._movers))
+        if draw.random() < 0.15:
+            self._confirm(draw.choice((*self._movers, party)))
         chance = draw.random()
         if chance < 0.35:
             self._want(party)
         elif chance < 0.5 and party.wants:
-            id = draw.choice(list(party.wants))
-            del party.wants[id]
-            overlay.ask(party, Cancel(f"cancel {id}", id))
+            self._cancel(party, draw.choice(list(party.wants)))
         elif chance < 0.55:
             self._unsubscribe(party)
         elif chance < 0.6:
@@ -195,8 +242,8 @@ class Scenario:
         id = f"{party.name}-{draw.randrange(4)}"
         if draw.random() < 0.2:
             # The same text under other parameters: what stands is moved.
-            text = "SELECT * FROM q WHERE x > :low AND y = :y"
-            self._subscribe(party, id, text, {"low": draw.randrange(7), "y": draw.randrange(3)})
+            low, y = draw.randrange(7), draw.randrange(3)
+            self._subscribe(party, id, _MOVING, {"low": low, "y": y})
         elif draw.random() < 0.15:
             text = "SELECT * FROM w WHERE x = :a THEN SELECT * FROM w WHERE x = :b"
             self._subscribe(party, id, text, {"a": draw.randrange(3), "b": draw.randrange(3)})
@@ -210,23 +257,74 @@ class Scenario:
     def _subscribe(
         self, party: Party, id: str, text: str, params: dict[str, object] | None = None
     ) -> None:
-        standing = Standing.of(parse(text), params)
+        standing = Standing.of(parsed(text), params)
         party.wants[id] = standing
-        self.story.ever.setdefault(id, []).append(standing)
-        self.overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
+        number = self.overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
+        self._becomes(party, id, standing, number)
+
+    def _becomes(self, party: Party, id: str, standing: Standing | None, number: int) -> None:
+        self.story.becomes(party, id, Version(standing, number, self.overlay.now))
+
+    def _move(self, party: Party) -> None:
+        """Move one of a party's variables, mostly the one that widens and narrows."""
+        draw, id = self._draw, f"{party.name}-moving"
+        params: dict[str, object] = {"low": draw.randrange(7), "y": draw.randrange(3)}
+        if id in party.wants and draw.random() < 0.8:
+            params["y"] = party.wants[id].params["y"]
+        self._subscribe(party, id, _MOVING, params)
+
+    def _confirm(self, party: Party) -> int:
+        number = self.overlay.ask(party, Confirm("confirm"))
+        self.story.confirms.setdefault(party.name, []).append(number)
+        return number
+
+    def _move_on(self) -> None:
+        """Variables move while events are on their way, between one moment of rest and the next."""
+        draw, overlay = self._draw, self.overlay
+        self._confirm_all(self._movers)
+        self.story.calm = overlay.now
+        for mover in self._movers:
+            for _ in range(4):
+                self._move(mover)
+                if draw.random() < 0.5:
+                    self._confirm(mover)
+                overlay.run(overlay.now + draw.randrange(30 * MILLISECOND))
+                self._publish_near(mover)
+            self._confirm(mover)
+            overlay.run(overlay.now + draw.randrange(200 * MILLISECOND))
+            for _ in range(4):
+                self._publish_near(mover)
+            self._rest()
+
+    def _publish_near(self, mover: Party) -> None:
+        """Somebody publishes something that a party may just want, or just not."""
+        params = mover.wants[f"{mover.name}-moving"].params
+        publishers = sorted(self.story.sure & self.overlay.parties.keys() - {self._source.name})
+        if publishers:
+            publisher = self.overlay.parties[self._draw.choice(publishers)]
+            self._publish(publisher, params["y"])
+
+    def _cancel(self, party: Party, id: str) -> None:
+        del party.wants[id]
+        self._becomes(party, id, None, self.overlay.ask(party, Cancel(f"cancel {id}", id)))
 
     def _unsubscribe(self, party: Party) -> None:
-        general = parse(f"SELECT * FROM q WHERE {condition(self._draw)}")
-        for id, standing in list(party.wants.items()):
-            if covers(general, standing.statement, None, standing.params):
-                del party.wants[id]
-        self.overlay.ask(party, Unsubscribe(f"unsubscribe {general}", general))
+        general = parsed(f"SELECT * FROM q WHERE {condition(self._draw)}")
+        covered = [
+            id
+            for id, standing in party.wants.items()
+            if covers(general, standing.statement, None, standing.params)
+        ]
+        for id in covered:
+            del party.wants[id]
+        number = self.overlay.ask(party, Unsubscribe(f"unsubscribe {general}", general))
+        for id in covered:
+            self._becomes(party, id, None, number)
 
     def _offer(self, party: Party) -> None:
         draw = self._draw
-        says = advertisement(
-            f"SELECT * FROM q WHERE {offered(draw)} AND y IS NOT NULL AND n IS NOT NULL"
-        )
+        text = f"SELECT * FROM q WHERE {offered(draw)} AND y IS NOT NULL AND n IS NOT NULL"
+        says = advertised(text)
         if draw.random() < 0.6:
             self._advertise(party, f"offer {draw.randrange(2)}", says)
             return
@@ -250,11 +348,11 @@ class Scenario:
             return party
         return self.overlay.parties[self._draw.choice(sure)]
 
-    def _publish(self, party: Party) -> Event:
+    def _publish(self, party: Party, y: Value | None = None) -> Event:
         draw, number = self._draw, len(self.story.published)
-        values = {"x": draw.randrange(8), "y": draw.randrange(3), "n": number}
+        values = {"x": draw.randrange(8), "y": draw.randrange(3) if y is None else y, "n": number}
         event = Event("w" if party is self._source else "q", values, time=number)
-        self.story.published[number] = party, event
+        self.story.published[number] = party, event, self.overlay.now
         self.overlay.ask(party, Publish(f"publish {number}", event))
         return event
 
@@ -297,7 +395,7 @@ class Scenario:
         overlay = self.overlay
         references = {id: _reference(overlay, party, id) for party, id in _patterns(overlay)}
         for broker in overlay.names():
-            publisher = overlay.party(f"{broker}-p0", broker)
+            publisher = self._party(f"{broker}-p0", broker)
             for _ in range(3):
                 self._publish_and_see(publisher, references)
             self._ask_who_is_interested(publisher)
@@ -324,7 +422,7 @@ class Scenario:
                 )
 
     def _ask_who_is_interested(self, publisher: Party) -> None:
-        says = advertisement(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
+        says = advertised(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
         self.overlay.ask(publisher, Interested("interested", says))
         self.overlay.run()
         reply = publisher.answered["interested"]
@@ -343,28 +441,12 @@ class Scenario:
         overlay = self.overlay
         for party in overlay.parties.values():
             for id in list(party.wants):
-                del party.wants[id]
-                overlay.ask(party, Cancel(f"cancel {id}", id))
+                self._cancel(party, id)
             for says in party.offers.values():
                 overlay.ask(party, Unadvertise("unadvertise", says))
             party.offers.clear()
         overlay.run()
         checkers.nothing_left(overlay)
-
-
-def condition(draw: random.Random) -> str:
-    """A condition on small numbers: they meet, overlap and cover one another often."""
-    low = draw.randrange(7)
-    shapes = ("x > {low}", "x BETWEEN {low} AND {high}", "x = {low}", "x = {low} OR y = 1")
-    rest = draw.choice(("", " AND y = 1", " AND y < 2", ""))
-    return f"({draw.choice(shapes).format(low=low, high=low + draw.randrange(4))}){rest}"
-
-
-def offered(draw: random.Random) -> str:
-    """What an advertisement may say of x."""
-    low = draw.randrange(7)
-    shapes = ("x > {low}", "x BETWEEN {low} AND {high}", "x = {low} OR x = {high}", "x IS NOT NULL")
-    return f"({draw.choice(shapes).format(low=low, high=low + draw.randrange(4))})"
 
 
 def _patterns(overlay: Overlay) -> list[tuple[Party, str]]:

@@ -11,7 +11,8 @@ K. R. Jayaram, P. Eugster: parametric subscriptions in content-based publish/sub
 ACM Transactions on Computer Systems. Cited as [PARAM].
 
 Read `slots` (broker variables), `updates` (what is said instead of unsubscribing and subscribing),
-`monitor` (variables that move too often), `declare` (the class style of §4.2).
+`monitor` (variables that move too often), `strict` (the last evaluation, at the subscriber),
+`declare` (the class style of §4.2).
 
 We differ: every constant of a filter is a variable to the neighbour it is told to, so that also the
 next filter of the same shape is an update; and what is told besides (a filter uncovered, another
