@@ -29,6 +29,7 @@ class Run:
 
     def __init__(self) -> None:
         self.overlay = Overlay()
+        self.overlay.broker("b")
         self.party = self.overlay.party("p", "b")
         self.publisher = self.overlay.party("publisher", "b")
         self.story = Story(first={"b"}, sure={"publisher"}, confirms={"p": [2, 4]})

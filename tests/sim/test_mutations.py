@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from driftline.broker import edge
 from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, Effect, Send, SendBytes, SendParcels
@@ -16,6 +17,8 @@ from driftline.broker.session import Session
 from driftline.broker.station import Station
 from driftline.broker.waves import Waves
 from driftline.model.message import Interest, Offer
+from driftline.moving.evolving import started
+from driftline.moving.evolving.matcher import Evolving
 from driftline.moving.parametric import monitor
 from driftline.moving.parametric.updates import updated
 from driftline.routing.advertisements import Advertisements
@@ -96,9 +99,9 @@ def a_new_session_does_not_replace_what_was_said_before(patched: pytest.MonkeyPa
 def an_event_that_comes_again_is_taken_again(patched: pytest.MonkeyPatch) -> None:
     take = Broker._take
 
-    def forgetful(self, parcel, sender, sent):
+    def forgetful(self, *parcel):
         self._seen.clear()
-        return take(self, parcel, sender, sent)
+        return take(self, *parcel)
 
     patched.setattr(Broker, "_take", forgetful)
 
@@ -251,7 +254,7 @@ def everybody_is_told_everything(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(Edge, "take", _told_to_all)
 
 
-def _told_to_all(self, event, origin, position):
+def _told_to_all(self, event, origin, position, *judged):
     return [
         Deliver(owner, self._count(), (id,), event, {}, origin, position)
         for id, owner in self._owner.items()
@@ -394,13 +397,14 @@ def the_edge_goes_on_with_old_values_for_a_while(patched: pytest.MonkeyPatch) ->
         said = subscribe(self, asked, party, now)
         before = known.get(asked.id)
         if before is not None and asked.id in self.edge._plain and _moved(before, asked.standing):
-            self.edge._plain.move(asked.id, before)
+            self.edge._plain.change(asked.id, before.params, before.start_us)
             held.setdefault(self, {})[asked.id] = now + LATE, lambda: catch_up(self, asked)
         return said
 
     def catch_up(self, asked) -> list[Effect]:
         if asked.id in self.edge._plain and _moved(self.edge.standing(asked.id), asked.standing):
-            self.edge._plain.move(asked.id, self.edge.standing(asked.id))
+            now = self.edge.standing(asked.id)
+            self.edge._plain.change(asked.id, now.params, now.start_us)
         return []
 
     patched.setattr(Broker, "_subscribe", late)
@@ -480,7 +484,7 @@ def a_range_does_not_hold_its_value(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def a_subscriber_does_not_look_again(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(party, "still_wanted", lambda wants, event, ids, completed: ids)
+    patched.setattr(party, "still_wanted", lambda wants, event, ids, completed, env: ids)
 
 
 @fault
@@ -494,6 +498,43 @@ def a_subscriber_drops_what_was_found_before_it_moved(patched: pytest.MonkeyPatc
         return tuple(id for id in decided(self, deliver) if id not in moving)
 
     patched.setattr(Party, "_still", narrow)
+
+
+@fault
+def an_event_is_judged_by_the_environment_where_it_is(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(
+        Broker,
+        "_judged",
+        lambda self, parcel, now: (self.environment.values, parcel.event.stamp),
+    )
+
+
+@fault
+def an_event_is_judged_by_the_clock_where_it_is(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Broker, "_judged", lambda self, parcel, now: (parcel.stamps, now))
+
+
+@fault
+def a_start_does_not_travel(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(edge, "told", lambda one, start: started.told(one, 0))
+
+
+@fault
+def nobody_beyond_a_link_is_asked_what_evolves(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(Evolving, "any", lambda self, event, env, at=None: False)
+
+
+@fault
+def the_environment_is_not_stored(patched: pytest.MonkeyPatch) -> None:
+    _without(patched, "env")
+
+
+@fault
+def other_parameters_begin_anew(patched: pytest.MonkeyPatch) -> None:
+    change = Evolving.change
+    patched.setattr(
+        Evolving, "change", lambda self, id, bounds, start=0: change(self, id, bounds, 0)
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -6,6 +6,7 @@ were told and with what brokers hold.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from driftline.broker.broker import Broker
@@ -15,6 +16,7 @@ from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
+from driftline.model.value import Value
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
@@ -70,13 +72,13 @@ def _meant(story: Story, id: str, deliver: Deliver) -> bool:
     """
     whole = deliver.sequences.get(id)
     if whole is None:
-        return any(_satisfied(one, deliver.event) for one in _since(story, id, deliver.event))
+        return any(_told(one, deliver) for one in _since(story, id, deliver.event))
     # Its parameters may have moved between one step and the next.
     patterns = {one.standing.statement for one in story.versions.get(id, ()) if one.standing}
     return any(
         all(
             any(
-                one is not None and one.statement == pattern and _fits(one, step, event)
+                one is not None and one.statement == pattern and _fits(one, step, event, deliver)
                 for one in _since(story, id, event)
             )
             for step, event in enumerate(whole)
@@ -92,16 +94,19 @@ def _since(story: Story, id: str, event: Event) -> list[Standing | None]:
     return [one.standing for one in story.at_the_edge(id, asked)]
 
 
-def _satisfied(standing: Standing | None, event: Event) -> bool:
-    """Does an event satisfy what stands, if that is a plain subscription?"""
+def _told(standing: Standing | None, deliver: Deliver) -> bool:
+    """Does an event satisfy what stands, by its stamps, if that is a plain subscription?"""
     if standing is None or not isinstance(standing.statement, Subscription):
         return False
-    return standing.matches(event, {})
+    return standing.matches(deliver.event, deliver.stamps)
 
 
-def _fits(standing: Standing, step: int, event: Event) -> bool:
+def _fits(standing: Standing, step: int, event: Event, deliver: Deliver) -> bool:
     assert isinstance(standing.statement, Pattern)
-    return standing.statement.steps[step].truth(standing.scope(event, {})) is True
+    wanted = standing.statement.steps[step]
+    if event is not deliver.event and wanted.variables().environment:
+        return True  # By stamps that are not kept: the probes look at such a pattern.
+    return wanted.truth(standing.scope(event, deliver.stamps)) is True
 
 
 def strict(overlay: Overlay, story: Story) -> None:
@@ -117,7 +122,15 @@ def strict(overlay: Overlay, story: Story) -> None:
 def _wanted(standing: Standing | None, id: str, deliver: Deliver) -> bool:
     if id in deliver.sequences:
         return standing is not None and isinstance(standing.statement, Pattern)
-    return _satisfied(standing, deliver.event)
+    return _told(standing, deliver)
+
+
+def entered(overlay: Overlay, story: Story, number: int) -> tuple[Event, Mapping[str, Value]]:
+    """An event as it must have entered, after the last fault: its stamps are known by then."""
+    publisher, event, asked = story.published[number]
+    at = asked + publisher.away
+    stamped = event.entering(overlay.clock(publisher.broker, at))
+    return stamped, story.env(publisher.broker, at)
 
 
 def coverage(overlay: Overlay, story: Story) -> None:
@@ -130,8 +143,8 @@ def coverage(overlay: Overlay, story: Story) -> None:
     """
     unsure = overlay.lost_journals > 0 or story.rewired
     taken = {
-        number: (event.stamped(1), asked)
-        for number, (publisher, event, asked) in story.published.items()
+        number: asked
+        for number, (publisher, _, asked) in story.published.items()
         if asked > story.calm or not unsure
         if _taken(story, number, publisher)
     }
@@ -144,14 +157,25 @@ def coverage(overlay: Overlay, story: Story) -> None:
             for deliver, decided in zip(party.told, party.decided, strict=True)
             if id in decided.ids
         }
-        for number, (event, asked) in taken.items():
+        for number, asked in taken.items():
             since = story.anywhere(id, asked)
-            wanted = bool(since) and all(_satisfied(one.standing, event) for one in since)
+            judged = entered(overlay, story, number)
+            sure = asked > story.calm
+            wanted = bool(since) and all(_wants(one.standing, *judged, sure) for one in since)
             if wanted and number not in through:
                 raise Violation(f"{party.name} was never told of {number} for {id}")
     for id, watcher in story.watched.items():
         if not unsure:
             _same_sequences(overlay, id, overlay.parties[watcher])
+
+
+def _wants(standing: Standing | None, event: Event, env: Mapping[str, Value], sure: bool) -> bool:
+    """Does a plain subscription surely want an event, whose stamps may not be sure?"""
+    if standing is None or not isinstance(standing.statement, Subscription):
+        return False
+    if not sure and standing.statement.variables().evolving:
+        return False
+    return standing.matches(event, env)
 
 
 def _taken(story: Story, number: int, publisher: Party) -> bool:
@@ -172,7 +196,7 @@ def _same_sequences(overlay: Overlay, id: str, watcher: Party) -> None:
     reference = SequenceMatcher(standing.statement)
     expected = []
     for deliver in watcher.told:
-        whole = reference.take(standing.scope(deliver.event, {}))
+        whole = reference.take(standing.scope(deliver.event, deliver.stamps))
         if whole is not None:
             expected.append([number_of(event) for event in whole])
     found = [

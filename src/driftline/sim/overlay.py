@@ -145,6 +145,10 @@ class Overlay:
         """What `there` is to `here`."""
         return self._roles[here, there]
 
+    def clock(self, name: str, time: int) -> int:
+        """What a broker's clock says at a time."""
+        return time + self._places[name].skew
+
     def around(self, name: str) -> list[str]:
         """The brokers that one has a link to."""
         return [there for here, there in self._links if here == name]

@@ -11,15 +11,18 @@ way: what was confirmed must count.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from driftline.broker.effects import Deliver
+from driftline.broker.environment import OWN
 from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Cancel,
     Confirm,
     Interested,
+    Observed,
     Publish,
     Resume,
     Subscribe,
@@ -29,19 +32,20 @@ from driftline.broker.requests import (
 )
 from driftline.broker.settings import Settings
 from driftline.model.advertisement import Advertisement, advertisement_covers
-from driftline.model.covering import covers, intersects
+from driftline.model.covering import Statement, covers, intersects
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
+from driftline.moving.evolving.ways import WAYS
 from driftline.sim import checkers
 from driftline.sim.checkers import Violation
 from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story, Version
-from driftline.sim.texts import advertised, condition, offered, parsed
+from driftline.sim.texts import advertised, condition, evolving, offered, parsed
 from driftline.sim.topologies import build, meshed
 
 # A run of sixty steps takes some thousand; one that takes so many goes round in circles.
@@ -51,6 +55,7 @@ _MOST = 300_000
 _AWAY = 20 * MILLISECOND
 
 _MOVING = "SELECT * FROM q WHERE x > :low AND y = :y"
+_EVOLVING = "SELECT * FROM q WHERE x > :low * env('v') - 0.001 * elapsed() AND y = :y"
 _WATCHED = advertised("SELECT * FROM w WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
 _ANYTHING = advertised("SELECT * FROM q WHERE x IS NOT NULL AND y IS NOT NULL AND n > -1")
 
@@ -80,6 +85,7 @@ class Scenario:
             advertised=advertised if plan.advertised is None else plan.advertised,
             keep=draw.choice((1000, 1000, 5)),
             often=draw.choice((None, None, 3)),
+            evolving=draw.choice(WAYS),
         )
         self._away = draw.choice((0, 0, _AWAY))
         self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
@@ -108,6 +114,8 @@ class Scenario:
             overlay.run(overlay.now + draw.randrange(50 * MILLISECOND))
             self._check_what_was_told()
         self._heal()
+        for name in overlay.names():
+            self._weather(name)
         self._check_what_was_told()
         checkers.coverage(overlay, story)
         checkers.quiet(overlay)
@@ -220,6 +228,8 @@ class Scenario:
         party = self._party(f"{broker}-p{draw.randrange(2)}", broker)
         if draw.random() < 0.3:
             self._move(draw.choice(self._movers))
+        if draw.random() < 0.1:
+            self._weather(broker)
         if draw.random() < 0.15:
             self._confirm(draw.choice((*self._movers, party)))
         chance = draw.random()
@@ -240,7 +250,11 @@ class Scenario:
     def _want(self, party: Party) -> None:
         draw = self._draw
         id = f"{party.name}-{draw.randrange(4)}"
-        if draw.random() < 0.2:
+        if draw.random() < 0.25:
+            where, low = evolving(draw), draw.randrange(7)
+            pattern = draw.choice(("", "", "", " THEN SELECT * FROM q WHERE y < 2"))
+            self._subscribe(party, id, f"SELECT * FROM q WHERE {where}{pattern}", {"low": low})
+        elif draw.random() < 0.2:
             # The same text under other parameters: what stands is moved.
             low, y = draw.randrange(7), draw.randrange(3)
             self._subscribe(party, id, _MOVING, {"low": low, "y": y})
@@ -257,10 +271,18 @@ class Scenario:
     def _subscribe(
         self, party: Party, id: str, text: str, params: dict[str, object] | None = None
     ) -> None:
-        standing = Standing.of(parsed(text), params)
+        standing = Standing.of(parsed(text), params, self._start(party.wants.get(id), parsed(text)))
         party.wants[id] = standing
         number = self.overlay.ask(party, Subscribe(f"subscribe {id}", id, standing))
         self._becomes(party, id, standing, number)
+
+    def _start(self, before: Standing | None, statement: Statement) -> int:
+        """From when a subscription counts: where it stands, mostly from when it did before."""
+        if not statement.variables().elapsed:
+            return 0
+        if before is not None and before.statement == statement and self._draw.random() < 0.8:
+            return before.start_us
+        return self.overlay.now - self._draw.choice((0, 300, 500)) * SECOND
 
     def _becomes(self, party: Party, id: str, standing: Standing | None, number: int) -> None:
         self.story.becomes(party, id, Version(standing, number, self.overlay.now))
@@ -271,7 +293,19 @@ class Scenario:
         params: dict[str, object] = {"low": draw.randrange(7), "y": draw.randrange(3)}
         if id in party.wants and draw.random() < 0.8:
             params["y"] = party.wants[id].params["y"]
-        self._subscribe(party, id, _MOVING, params)
+        text = _MOVING if party is self._movers[0] else _EVOLVING
+        self._subscribe(party, id, text, params)
+
+    def _weather(self, broker: str) -> None:
+        """The environment changes, as one broker sees it."""
+        draw, overlay = self._draw, self.overlay
+        provider = overlay.party(f"{broker}-weather", broker)
+        values: dict[str, Value] = {"v": draw.choice((0, 0.5, 1, 2)), "mode": draw.randrange(3)}
+        overlay.run(overlay.now + 1)  # What was published before enters before.
+        for name, value in values.items():
+            overlay.ask(provider, Observed(name, value))
+        self.story.said.setdefault(broker, []).append((overlay.now, values))
+        overlay.run(overlay.now + 1)
 
     def _confirm(self, party: Party) -> int:
         number = self.overlay.ask(party, Confirm("confirm"))
@@ -286,6 +320,7 @@ class Scenario:
         for mover in self._movers:
             for _ in range(4):
                 self._move(mover)
+                self._weather(draw.choice(overlay.names()))
                 if draw.random() < 0.5:
                     self._confirm(mover)
                 overlay.run(overlay.now + draw.randrange(30 * MILLISECOND))
@@ -413,13 +448,18 @@ class Scenario:
             reply = publisher.answered[f"publish {checkers.number_of(event)}"]
             if (reply.refused is None) is not allowed:
                 raise Violation(f"{publisher.name} may publish {event}: {allowed}, {reply}")
+        stamped, env = checkers.entered(overlay, self.story, checkers.number_of(event))
         for name, party in overlay.parties.items():
-            expected = _concerned(party, event.entering(1), references) if allowed else set()
-            told = [set(one.subscriptions) for one in party.told[before[name] :]]
+            expected = _concerned(party, stamped, env, references) if allowed else set()
+            new = party.told[before[name] :]
+            told = [set(one.subscriptions) for one in new]
             if told != ([expected] if expected else []):
                 raise Violation(
-                    f"{event} of {publisher.name}: {name} was told {told}, wanted {expected}"
+                    f"{stamped} of {publisher.name} in {env}: {name} was told {told}, "
+                    f"wanted {expected}"
                 )
+            if any(one.event != stamped or _given(one) != env for one in new):
+                raise Violation(f"{stamped} in {env} came to {name} as {new}")
 
     def _ask_who_is_interested(self, publisher: Party) -> None:
         says = advertised(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
@@ -467,13 +507,20 @@ def _reference(overlay: Overlay, party: Party, id: str) -> SequenceMatcher:
     return reference
 
 
-def _concerned(party: Party, event: Event, references: dict[str, SequenceMatcher]) -> set[str]:
+def _given(deliver: Deliver) -> dict[str, Value]:
+    """The environment that an event was stamped with where it entered."""
+    return {name: value for name, value in deliver.stamps.items() if not name.startswith(OWN)}
+
+
+def _concerned(
+    party: Party, event: Event, env: Mapping[str, Value], references: dict[str, SequenceMatcher]
+) -> set[str]:
     """The subscriptions of a party that an event satisfies or completes."""
     found = set()
     for id, standing in party.wants.items():
         if isinstance(standing.statement, Subscription):
-            if standing.matches(event, {}):
+            if standing.matches(event, env):
                 found.add(id)
-        elif references[id].take(standing.scope(event, {})) is not None:
+        elif references[id].take(standing.scope(event, env)) is not None:
             found.add(id)
     return found

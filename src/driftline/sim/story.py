@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from driftline.model.event import Event
 from driftline.model.standing import Standing
+from driftline.model.value import Value
 from driftline.sim.party import Party
 
 _NEVER = 1 << 62
@@ -52,6 +53,13 @@ class Story:
     """The moments at which nothing was on its way, nobody suspended and nothing broken."""
     calm: int = _NEVER
     """When the last fault was over, and all that was said in effect everywhere."""
+    said: dict[str, list[tuple[int, dict[str, Value]]]] = field(default_factory=dict)
+    """What the environment is at each broker, from when on; sure after the last fault only."""
+
+    def env(self, broker: str, time: int) -> dict[str, Value]:
+        """The environment at a broker, after the last fault."""
+        said = self.said.get(broker, ())
+        return next((values for since, values in reversed(said) if since <= time), {})
 
     def becomes(self, party: Party, id: str, version: Version) -> None:
         """A party has asked that a subscription be this from now on."""

@@ -37,6 +37,20 @@ def condition(draw: random.Random) -> str:
     return f"({draw.choice(shapes).format(low=low, high=low + draw.randrange(4))}){rest}"
 
 
+def evolving(draw: random.Random) -> str:
+    """A condition on x and y that follows time and the environment, with a parameter."""
+    slowly = draw.choice(("0.01", "0.001", "-0.01"))
+    shapes = (
+        "x BETWEEN :low + {slowly} * elapsed() AND :low + 3 + {slowly} * elapsed()",
+        "x < :low * env('v')",
+        "x < :low * env('v') + {slowly} * elapsed() AND y <= env('v')",
+        "(x - :low) * (x - :low) <= 4 * env('v') - {slowly} * elapsed()",
+        "x > :low AND y = env('mode')",
+        "x = :low OR y < env('v') AND minute(now()) >= 0",
+    )
+    return draw.choice(shapes).format(slowly=slowly)
+
+
 def offered(draw: random.Random) -> str:
     """What an advertisement may say of x."""
     low = draw.randrange(7)
