@@ -82,9 +82,9 @@ class Evolving:
         self._ways: dict[str, Way] = {}
         self._key_of: dict[_Key, str] = {}
         self._which: dict[str, _Key] = {}
-        # Of every id: its filters, its place in the order of adding, and the rows it has.
-        self._said: dict[str, tuple[Filter, ...]] = {}
+        # Of every id its place in the order of adding; of one that evolves its filters and rows.
         self._place: dict[str, int] = {}
+        self._said: dict[str, tuple[Filter, ...]] = {}
         self._rows: dict[str, list[tuple[str, str]]] = {}
 
     # Changes
@@ -94,12 +94,14 @@ class Evolving:
     ) -> None:
         """Take in what goes by this id, replacing what did; it becomes the last added."""
         self.discard(id)
-        plain = tuple(one for one in filters if not evolves(one))
+        plain = filters
+        if any(map(evolves, filters)):
+            plain = tuple(one for one in filters if not evolves(one))
         if plain or not filters:
             self._plain.add(id, plain, bounds)
-        self._said[id] = filters
         self._place[id] = next(self._added)
         if len(plain) < len(filters):
+            self._said[id] = filters
             self._enter(id, bounds, start)
 
     def change(self, id: str, bounds: Bounds, start: int = 0) -> None:
@@ -111,10 +113,10 @@ class Evolving:
 
     def discard(self, id: str) -> None:
         """Forget an id; nothing happens if it is not there."""
-        if self._said.pop(id, None) is None:
+        if self._place.pop(id, None) is None:
             return
         self._plain.discard(id)
-        del self._place[id]
+        self._said.pop(id, None)
         for key, name in self._rows.pop(id, ()):
             self._leave(key, name)
 
@@ -218,16 +220,16 @@ class Evolving:
         return found
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._place)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._said
+        return id in self._place
 
     def _check(self) -> None:
         self._plain._check()
         self._fixed._check()
-        assert all(id in self._plain for id in self._said.keys() - self._rows.keys())
-        assert self._place.keys() == self._said.keys()
+        assert all(id in self._plain for id in self._place if id not in self._said)
+        assert self._said.keys() == self._rows.keys() <= self._place.keys()
         assert len(self._fixed) == len(self._families)
         assert set(self._key_of.values()) == self._families.keys() == self._ways.keys()
         rows = {row for some in self._rows.values() for row in some}

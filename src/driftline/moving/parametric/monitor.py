@@ -2,8 +2,8 @@
 
 While a variable moves slowly, its value. When it has moved more often than a threshold within a
 window of time, a range: where it has been going up and down, from the lowest to the highest that it
-was; otherwise from where it is to where a curve through its past leads by the end of the next
-window. As long as it stays inside, nothing more need be said. The range always has the value of
+was; otherwise from where it is to where a curve through its past leads in a quarter of a window. As
+long as it stays inside, nothing more need be said. The range always has the value of
 now, so nothing is lost; what comes besides is found to be of no interest where the value is known.
 One that leaves its range before the window is over gets more room on that side. When it is calm
 again, its value alone.
@@ -15,7 +15,7 @@ again, its value alone.
     (13.0, 13.0)
     >>> low, high = watch.moved(14.0, 400_000)
     >>> low, round(high, 3)
-    (14.0, 18.0)
+    (14.0, 15.0)
     >>> watch.moved(15.0, 500_000) == (low, high)
     True
     >>> watch.calm(1_600_000)
@@ -32,8 +32,11 @@ from driftline.moving.hull import Range
 
 NEVER = 1 << 62
 
-REMEMBERED = 16
+REMEMBERED = 12
 """So many past values make the curve."""
+
+_AHEAD = 4
+"""A range is for so much of a window: the shorter, the more are told and the less comes in vain."""
 
 
 class Monitor:
@@ -79,7 +82,7 @@ class Monitor:
         elif before is not None:
             low -= self._margin
         self._range = low, high
-        self._until = now + self._window
+        self._until = now + self._window // _AHEAD
 
     def calm(self, now: int) -> Range | None:
         """The value alone, if it is time to say so: the variable has not moved for a window."""
@@ -106,8 +109,8 @@ class Monitor:
         values = [one for _, one in self._past]
         if _turns(values) >= 2:
             return min(values), max(values)
-        # No further than it came in a window: a curve may lead anywhere.
-        spread = self._spread()
+        # No faster than it came: a curve may lead anywhere.
+        spread = self._spread() / _AHEAD
         goes = min(max(self._extrapolated(), value - spread), value + spread)
         return min(value, goes), max(value, goes)
 
@@ -126,7 +129,7 @@ class Monitor:
         if len(times) < 2:
             return values[-1]
         curve = CubicSpline([time - times[-1] for time in times], values)
-        return float(curve(self._window))
+        return float(curve(self._window / _AHEAD))
 
 
 def _turns(values: list[int | float] | list[float]) -> int:
