@@ -276,3 +276,15 @@ def test_a_way_that_does_not_exist_is_refused() -> None:
         dl.Engine(evolving="eager")
     with pytest.raises(InvalidValue, match="interval"):
         dl.Engine(interval=0)
+
+
+def test_a_condition_that_cannot_be_executed_changes_nothing(engine: dl.Engine, clock) -> None:
+    s = engine.subscribe("SELECT * FROM quote WHERE price < 10")
+    with pytest.raises(NotSupported):
+        s.add("moved(price, by => 2)")
+    with pytest.raises(dl.DriftlineError):
+        s.remove("price < 11")
+    assert s.epoch == 0
+    assert str(s.statement) == "SELECT * FROM quote WHERE price < 10"
+    assert engine.publish(dl.Event("quote", {"price": 9})) == 1
+    engine._check()
