@@ -64,12 +64,25 @@ class Moment:
 class Sheet:
     """The coefficients of all rows, while the shared variables have certain values."""
 
-    __slots__ = ("bounds", "clean", "coefficients", "errors", "largest", "since", "touched")
+    __slots__ = (
+        "bounds",
+        "clean",
+        "coefficients",
+        "errors",
+        "largest",
+        "off",
+        "off_bits",
+        "since",
+        "touched",
+    )
 
     def __init__(self, capacity: int, tests: int, degree: int) -> None:
         self.coefficients = np.zeros((capacity, tests * (degree + 1)))
         self.largest = np.zeros((tests, degree + 1))
         self.errors = np.zeros((tests, degree + 1))
+        # How far a bound may be off, and up to which time (in bits): see `Family.margin`.
+        self.off: Floats | None = None
+        self.off_bits = 0
         # Rows up to `clean` are worked out, but for those that were touched since.
         self.clean = 0
         self.touched: set[int] = set()
@@ -184,6 +197,8 @@ class Family:
 
     def common(self, moment: Moment) -> bool:
         """Are the parts true that are the same for all rows?"""
+        if not self.plan.common:
+            return True
         scope = Scope(moment.event, {}, moment.env, moment.at)
         return all(one.evaluate(scope) is True for one in self.plan.common)
 
@@ -192,6 +207,8 @@ class Family:
 
         Raises `LookupError` where one is unknown: then nothing can be true.
         """
+        if not self.plan.shared:
+            return ()
         scope = Scope(moment.event, {}, moment.env, moment.at)
         values = [one.evaluate(scope) for one in self.plan.shared.values()]
         if any(isinstance(value, Unknown) for value in values):
@@ -229,6 +246,7 @@ class Family:
         }
         known |= dict(zip(self.plan.shared, map(exactly, shared), strict=True))
         width = self.plan.degree + 1
+        sheet.off = None
         for j, bound in enumerate(self.plan.bounds):
             for k, part in enumerate(bound.motion):
                 values, errors = np.broadcast_arrays(*evaluate(part, known))
@@ -242,12 +260,11 @@ class Family:
 
     def margin(self, sheet: Sheet, x: Floats, until: int) -> Floats:
         """How near to its bound a value is in doubt, for any row, up to a time."""
-        t = max(0.0, (until - self.earliest) / 1e6)
-        width = sheet.largest.shape[1]
-        each = sheet.errors + (width + 2) * _ROUNDING * sheet.largest
-        powers = t ** np.arange(width)
-        margin: Floats = each @ powers + np.abs(x) * _ROUNDING + _TINY
-        return margin
+        # Most of it is the same for all events until twice as much time has passed.
+        bits = max(0, until - self.earliest).bit_length()
+        if sheet.off is None or sheet.off_bits != bits:
+            sheet.off, sheet.off_bits = _off(sheet, (1 << bits) / 1e6), bits
+        return sheet.off + np.abs(x) * _ROUNDING
 
     # What the kernel leaves
 
@@ -299,6 +316,14 @@ def _grown(array: np.ndarray, capacity: int) -> np.ndarray:
     larger = np.zeros((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
+
+
+def _off(sheet: Sheet, t: float) -> Floats:
+    """By how much a bound may differ from the definition's, of any row, up to so many seconds."""
+    width = sheet.largest.shape[1]
+    each = sheet.errors + (width + 2) * _ROUNDING * sheet.largest
+    off: Floats = each @ t ** np.arange(width) + _TINY
+    return off
 
 
 def _attributes(one: Expression, scope: Scope) -> dict[str, Known] | None:

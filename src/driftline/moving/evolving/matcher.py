@@ -260,7 +260,6 @@ def _found(family: Family, way: Way, moment: Moment, first: bool) -> Iterator[in
     if shared is None:
         yield from (row for row in range(len(family)) if family.holds(row, moment))
         return
-    rows, doubt = np.arange(len(family)), np.zeros(len(family), np.bool_)
     alone = not plan.comparisons and not plan.rest
     if plan.bounds:
         x = family.values(moment)
@@ -268,6 +267,8 @@ def _found(family: Family, way: Way, moment: Moment, first: bool) -> Iterator[in
             return
         found, marks = way.look(family, family.sheet(shared), moment, x, first and alone)
         rows, doubt = found, marks == _DOUBT
+    else:
+        rows, doubt = np.arange(len(family)), np.zeros(len(family), np.bool_)
     if plan.comparisons:
         rows, doubt = family.compared(rows, doubt, moment, shared)
     for row, unsure in zip(rows.tolist(), doubt.tolist(), strict=True):

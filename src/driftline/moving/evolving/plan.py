@@ -96,6 +96,11 @@ def evolves(one: Filter) -> bool:
     """Does a part of it move with time or the environment?"""
     if not one.conditions and all(part.constant for part in one.constraints):
         return False  # as nearly all
+    return _evolves(one)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _evolves(one: Filter) -> bool:
     return any(part.variables().evolving for part in one.constraints) or any(
         variables_of(part).evolving for part in one.conditions
     )
