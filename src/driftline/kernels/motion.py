@@ -41,12 +41,18 @@ def _value(c: Floats, i: int, first: int, degree: int, t: float) -> float:
 
 @inlined
 def _row(c: Floats, i: int, degree: int, x: Floats, sides: Floats, margin: Floats, t: float) -> int:
-    """Are all bounds of a row kept? Without a branch: which bound fails first is up to chance."""
+    """Are all bounds of a row kept? It is left after an even number of bounds, if one has failed.
+
+    Which of two fails first is up to chance, and a branch that is guessed wrongly costs more than
+    looking at both. That an attribute is not between two bounds is nearly always so.
+    """
     failed, doubted = False, False
     for j in range(len(x)):
         above = (x[j] - _value(c, i, j * (degree + 1), degree, t)) * sides[j]
         failed |= above < -margin[j]
         doubted |= not (above > margin[j])
+        if failed and j & 1:
+            return 0
     if failed:
         return 0
     return 2 if doubted else 1
@@ -181,6 +187,8 @@ def look_cached(
         for j in range(len(sides)):
             # Written so that what is no number is near.
             far |= (x[j] - bounds[i, j]) * sides[j] < 0.0
+            if far and j & 1:
+                break
         if not far:
             state = _row(c, i, degree, x, sides, margin, _seconds(at, starts[i]))
             if state != 0:
