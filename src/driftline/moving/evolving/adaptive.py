@@ -5,14 +5,20 @@ of versions: that many come within an interval, fewer if a shared variable chang
 
     lazy        rows × LOOK
     cached      rows × (GLANCE + WIDEN / events)
-    versioned   FIND + rows × CHANGE / events + what rows that move by themselves cost
+    versioned   FIND + found × EACH + rows × CHANGE / events + touched × TOUCH
 
-The prices are measured, in nanoseconds, and need not be exact: another way is taken only when it
-promises a good deal less twice in a row. It is all counted, and no clock is read: the same events
-lead to the same choices.
+where `found` rows satisfy an event and `touched` rows are new or have other values since the last
+one. The prices are measured (`driftline bench evolving`), in nanoseconds, for bounds that few rows
+keep. They need not be exact: what every other way would have saved is added up, and one is taken
+when that has come to what it costs to begin it, and to begin the present one again. So no choice
+loses much more than it has gained, and a burst of events or of changes is not taken for a habit.
+
+It is all counted, and no clock is read: the same events lead to the same choices.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from driftline.moving.evolving.arrays import Floats
 from driftline.moving.evolving.cached import Cached
@@ -22,51 +28,45 @@ from driftline.moving.evolving.plan import Plan
 from driftline.moving.evolving.versioned import Versioned
 from driftline.moving.evolving.ways import Found, Way
 
-LOOK = 4.0
-GLANCE = 3.0
+LOOK = 4.6
+GLANCE = 3.3
 WIDEN = 12.0
-FIND = 25_000.0
-CHANGE = 2_000.0
-TOUCH = 30_000.0
-"""What a row that has other values costs an index."""
+FIND = 7_000.0
+EACH = 250.0
+CHANGE = 900.0
+TOUCH = 5_000.0
+BEGIN = {"lazy": 0.0, "cached": WIDEN, "versioned": 1_000.0}
+"""What a row costs when a way is taken: in an index, what it costs to be added beyond a change."""
 
 _LOOKS = 32
 """So many events are counted before the choice is thought over."""
 
-_WORTH = 0.7
-_SURE = 2
+
+@dataclass(slots=True)
+class Seen:
+    """What has been counted since the choice was last thought over."""
+
+    first: int = 0
+    events: int = 0
+    switches: int = 0
+    touched: int = 0
+    found: int = 0
 
 
 class Adaptive:
     """The way of one family, which may change."""
 
-    __slots__ = (
-        "_events",
-        "_first",
-        "_interval",
-        "_plan",
-        "_sheet",
-        "_switches",
-        "_tempted",
-        "_touched",
-        "_way",
-        "why",
-    )
+    __slots__ = ("_interval", "_plan", "_saved", "_seen", "_sheet", "_way", "why")
 
     def __init__(self, interval: int, plan: Plan) -> None:
         self._interval = interval
         self._plan = plan
         self._way: Way = Lazy()
         self.why = "nothing has been seen yet"
-        self._begin(0)
+        self._seen = Seen()
         self._sheet: Sheet | None = None
-        self._tempted: tuple[str, int] = ("", 0)
-
-    def _begin(self, at: int) -> None:
-        self._first = at
-        self._events = 0
-        self._switches = 0
-        self._touched = 0
+        # What each way would have saved beside the present one, never below nothing.
+        self._saved = dict.fromkeys(BEGIN, 0.0)
 
     @property
     def name(self) -> str:
@@ -75,37 +75,33 @@ class Adaptive:
 
     def look(self, family: Family, sheet: Sheet, moment: Moment, x: Floats, first: bool) -> Found:
         """The rows whose bounds hold, for sure or perhaps."""
-        if self._events == 0:
-            self._first = moment.at
-        self._events += 1
-        self._switches += self._sheet is not None and sheet is not self._sheet
+        seen = self._seen
+        if seen.events == 0:
+            seen.first = moment.at
+        seen.events += 1
+        seen.switches += self._sheet is not None and sheet is not self._sheet
         self._sheet = sheet
-        if self._events >= _LOOKS:
+        if seen.events >= _LOOKS:
             self._think(len(family), moment.at)
-        return self._way.look(family, sheet, moment, x, first)
+        found = self._way.look(family, sheet, moment, x, first)
+        self._seen.found += len(found[0])
+        return found
 
     def _think(self, rows: int, at: int) -> None:
-        """Is another way worth it?"""
-        intervals = abs(at - self._first) / self._interval
-        together = self._events / max(intervals, self._switches, 1e-9)
-        together = max(1.0, together)
-        costs = prices(rows, together, self._touched / self._events)
-        best = min(costs, key=costs.__getitem__)
-        now = self._way.name
-        self.why = (
-            f"{rows} rows, {together:.0f} events to a version: "
-            + ", ".join(f"{name} {cost / 1000:.0f}" for name, cost in costs.items())
-            + " µs an event"
-        )
-        self._begin(at)
-        if best == now or costs[best] > _WORTH * costs[now]:
-            self._tempted = ("", 0)
-            return
-        times = self._tempted[1] + 1 if self._tempted[0] == best else 1
-        self._tempted = (best, times)
-        if times >= _SURE:
-            self._tempted = ("", 0)
+        """Has another way become worth it?"""
+        seen, now = self._seen, self._way.name
+        self._seen = Seen()
+        intervals = abs(at - seen.first) / self._interval
+        together = max(1.0, seen.events / max(intervals, seen.switches, 1e-9))
+        costs = prices(rows, together, seen.found / seen.events, seen.touched / seen.events)
+        self.why = _said(rows, together, costs)
+        for name, cost in costs.items():
+            more = seen.events * (costs[now] - cost)
+            self._saved[name] = max(0.0, self._saved[name] + more)
+        best = max(BEGIN, key=lambda name: self._saved[name] - rows * BEGIN[name])
+        if self._saved[best] > rows * (BEGIN[best] + BEGIN[now]):
             self._way = self._made(best)
+            self._saved = dict.fromkeys(BEGIN, 0.0)
 
     def _made(self, name: str) -> Way:
         if name == "lazy":
@@ -114,7 +110,7 @@ class Adaptive:
 
     def touch(self, name: str) -> None:
         """A row is new or has other values."""
-        self._touched += 1
+        self._seen.touched += 1
         self._way.touch(name)
 
     def forget(self, name: str) -> None:
@@ -125,10 +121,15 @@ class Adaptive:
         self._way._check(family)
 
 
-def prices(rows: int, together: float, touched: float) -> dict[str, float]:
+def prices(rows: int, together: float, found: float, touched: float) -> dict[str, float]:
     """What an event costs each way, in nanoseconds, if so many share a version."""
     return {
         "lazy": rows * LOOK,
         "cached": rows * (GLANCE + WIDEN / together),
-        "versioned": FIND + rows * CHANGE / together + touched * TOUCH,
+        "versioned": FIND + found * EACH + rows * CHANGE / together + touched * TOUCH,
     }
+
+
+def _said(rows: int, together: float, costs: dict[str, float]) -> str:
+    each = ", ".join(f"{name} {cost / 1000:.0f}" for name, cost in costs.items())
+    return f"{rows} rows, {together:.0f} events to a version: {each} µs an event"
