@@ -92,7 +92,7 @@ class Adaptive:
         seen, now = self._seen, self._way.name
         self._seen = Seen()
         intervals = abs(at - seen.first) / self._interval
-        together = max(1.0, seen.events / max(intervals, seen.switches, 1e-9))
+        together = max(1.0, (seen.events - 1) / max(intervals, seen.switches, 1e-9))
         costs = prices(rows, together, seen.found / seen.events, seen.touched / seen.events)
         self.why = _said(rows, together, costs)
         for name, cost in costs.items():
