@@ -13,7 +13,6 @@ BENCHMARKS = {
     "matching": "Which of a million filters does an event satisfy, how fast, and at what cost?",
     "covering": "How long does it take to find the place of a filter among those that cover it?",
     "parametric": "What does a subscription that moves cost, and what if it is made anew instead?",
-    "parametric": "What does a subscription that moves cost a broker, or one that is made anew?",
     "evolving": "What does it cost to find subscriptions that move with time and the environment?",
     "overlay": "What does it cost a network of brokers to learn who wants what, and to bring it?",
 }

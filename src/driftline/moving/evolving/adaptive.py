@@ -30,7 +30,7 @@ from driftline.moving.evolving.ways import Found, Way
 
 LOOK = 4.6
 GLANCE = 3.3
-WIDEN = 12.0
+WIDEN = 18.0
 FIND = 7_000.0
 EACH = 250.0
 CHANGE = 900.0
