@@ -26,7 +26,8 @@ from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.sim.overlay import Overlay, Party
+from driftline.sim.overlay import Overlay
+from driftline.sim.party import Party
 
 SEED = 1
 SECOND = 1_000_000
