@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 from driftline.bench import BENCHMARKS, evolving, evolving_traffic, evolving_ways
+from driftline.bench import evolving_consistency as consistency
 from driftline.bench.evolving_ways import Setting, as_of, measured
 from driftline.broker.edge import Edge
 from driftline.moving.evolving.cached import Cached
@@ -51,7 +52,7 @@ def test_each_setting_and_all_ways_are_reported() -> None:
         assert list(one["us"]) == list(evolving_ways.WAYS)
         assert min(one["python_us"], *one["us"].values()) > 0
     assert {len(row) for row in report.rows} == {len(report.columns)}
-    names = ["lazy_kernel", "cached_vs_versioned", "adaptive", "fewer_messages"]
+    names = ["lazy_kernel", "cached_vs_versioned", "adaptive", "fewer_messages", "same_everywhere"]
     assert [claim.name for claim in report.claims] == names
     assert all(claim.measured is not None for claim in report.claims)
 
@@ -113,3 +114,11 @@ def test_a_scene_has_as_much_of_everything_as_it_says() -> None:
     stamps = [event.stamp for tick in ten for event in tick.events]
     assert stamps == sorted(stamps)
     assert SECOND <= stamps[0] < stamps[-1] < 11 * SECOND
+
+
+def test_a_network_is_right_with_stamps_and_wrong_without() -> None:
+    found = {mode: consistency.measured(mode, 150) for mode in consistency.MODES}
+    for mode, one in found.items():
+        assert one["right"] > 200
+        wrong = one["more_percent"] + one["less_percent"]
+        assert (wrong == 0) is mode.startswith("stamped"), mode

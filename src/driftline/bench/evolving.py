@@ -11,6 +11,7 @@ All ways must find the same for each event; for some events it is what Python fi
 - *µs*: CPU time of one event, once the first events have passed (see `evolving_ways`).
 - *as of*: the paper's own meaning, how long it takes and how often it is wrong (Figure 7).
 - *traffic*: what brokers tell one another (Figure 6; see `evolving_traffic`).
+- *network*: how often a network of brokers is wrong (see `evolving_consistency`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
+from driftline.bench import evolving_consistency as consistency
 from driftline.bench import evolving_traffic as traffic
 from driftline.bench.evolving_ways import WAYS, Measured, Setting, as_of, best
 from driftline.bench.report import Claim, Report, at_least, at_most
@@ -77,12 +79,17 @@ def run(full: bool, say: Callable[[str], None]) -> Report:
     say("as of")
     paper = as_of(Scene(subscriptions=PAPER), SECOND, events)
     sent = traffic.measured(full, say)
+    networks = {}
+    for mode in consistency.MODES:
+        say(f"network, {mode}")
+        networks[mode] = consistency.measured(mode, events)
     pays = _break_even(found)
     rows = [
         *(_row(setting, one) for setting, one in found.items()),
         ("versioned pays", f"from {pays:,.0f} events to a version on" if pays else "", *[""] * 6),
         _paper_row(paper),
         *(("traffic", f"{rate}/s", *[""] * 5, traffic.told(one)) for rate, one in sent.items()),
+        *(("network", mode, *[""] * 5, f"wrong: {_wrong(one)}") for mode, one in networks.items()),
     ]
     figures: dict[str, object] = {
         "seed": SEED,
@@ -91,9 +98,10 @@ def run(full: bool, say: Callable[[str], None]) -> Report:
         "break_even_events": pays,
         "as_of": paper,
         "traffic": {str(rate): one for rate, one in sent.items()},
+        "network": networks,
     }
     columns = ("varies", "at", "python µs", *(f"{way} µs" for way in WAYS), "")
-    return Report("evolving", figures, columns, rows, _claims(found, sent))
+    return Report("evolving", figures, columns, rows, _claims(found, sent, networks))
 
 
 def _row(setting: Setting, one: Measured) -> tuple[object, ...]:
@@ -126,7 +134,15 @@ def _break_even(found: dict[Setting, Measured]) -> float | None:
     return 1 / (often + (rare - often) * -at_often / (at_rare - at_often))
 
 
-def _claims(found: dict[Setting, Measured], sent: dict[int, dict[str, float]]) -> list[Claim]:
+def _wrong(one: dict[str, float]) -> str:
+    return f"+{one['more_percent']:.1f} -{one['less_percent']:.1f} %"
+
+
+def _claims(
+    found: dict[Setting, Measured],
+    sent: dict[int, dict[str, float]],
+    networks: dict[str, dict[str, float]],
+) -> list[Claim]:
     large = next(one for setting, one in found.items() if setting.scene.subscriptions == LARGE)
     grown = [
         one.us["versioned"] / one.us["cached"]
@@ -134,9 +150,15 @@ def _claims(found: dict[Setting, Measured], sent: dict[int, dict[str, float]]) -
         if setting.varies == "subscriptions" and setting.scene.subscriptions >= PAPER
     ]
     highest = max(sent)
+    wrong = max(
+        one["more_percent"] + one["less_percent"]
+        for mode, one in networks.items()
+        if mode.startswith("stamped")
+    )
     return [
         at_least("lazy_kernel", 100, large.python_us / large.us["lazy"], "x python"),
         at_least("cached_vs_versioned", 1, min(grown), "x"),
         at_most("adaptive", 1.15, max(found[one].above_best for one in ADAPTIVE), "x the best"),
         at_least("fewer_messages", 96.8, sent[highest]["evolving_messages_less_percent"], "%"),
+        at_most("same_everywhere", 0, wrong, "% wrong with stamps"),
     ]
