@@ -142,3 +142,17 @@ def test_two_starts_in_one_filter_are_left_as_they_are() -> None:
     evolving.add("1", (both,))
     assert evolving.match(Event("q", {"x": 1, "y": 1}).stamped(3 * SECOND), {}) == ["1"]
     assert evolving.match(Event("q", {"x": 1, "y": 1}).stamped(SECOND), {}) == []
+
+
+def test_a_start_of_its_own_beside_one_written_out_counts() -> None:
+    """A subscriber may write what brokers write to each other."""
+    (one,) = parse(
+        "SELECT * WHERE x < elapsed() AND y < max(now() - TIMESTAMP '1970-01-01T00:00:05Z', 0.0)"
+    ).filters()
+    assert heard(one) == (one, None)
+    evolving = Evolving(Scan(), "lazy")
+    evolving.add("1", (one,), start=SECOND)
+    event = Event("q", {"x": 1.5, "y": -1})
+    assert evolving.match(event.stamped(3 * SECOND), {}) == ["1"]
+    assert evolving.match(event.stamped(2 * SECOND), {}) == []
+    assert heard(told(one, SECOND)) == (told(one, SECOND), None)

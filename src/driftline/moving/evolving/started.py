@@ -39,9 +39,13 @@ def told(one: Filter, start_us: int) -> Filter:
 
 @lru_cache(maxsize=_REMEMBERED)
 def heard(one: Filter) -> tuple[Filter, int | None]:
-    """The filter with `elapsed()` for what was written out, and the start; None if it has none."""
-    starts = {start for part in parts_of(one) for node in walk(part) if (start := start_of(node))}
-    if len(starts) != 1:
+    """The filter with `elapsed()` for what was written out, and the start; None if it has none.
+
+    One that says `elapsed()` itself has a start of its own: what it writes out stays as it is.
+    """
+    parts = parts_of(one)
+    starts = {start for part in parts for node in walk(part) if (start := start_of(node))}
+    if len(starts) != 1 or any(variables_of(part).elapsed for part in parts):
         return one, None
     (start,) = starts
     read = mapped(one, lambda node: Elapsed() if start_of(node) else node)
