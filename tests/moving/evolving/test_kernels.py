@@ -156,3 +156,34 @@ def test_a_start_of_its_own_beside_one_written_out_counts() -> None:
     assert evolving.match(event.stamped(3 * SECOND), {}) == ["1"]
     assert evolving.match(event.stamped(2 * SECOND), {}) == []
     assert heard(told(one, SECOND)) == (told(one, SECOND), None)
+
+
+@pytest.mark.parametrize("way", ["lazy", "cached", "versioned"])
+@pytest.mark.parametrize(
+    ("bound", "params"),
+    [
+        ("(elapsed() + :a) - :b", {"a": 1e15, "b": 1e15}),
+        ("(elapsed() + :a) - :b", {"a": 10**15, "b": 10**15}),
+        ("((elapsed() + :a) * :b - :a * :b) / :b", {"a": 10**12, "b": 7.0}),
+        ("(:a - elapsed() + elapsed() * 2) - (:a - :b)", {"a": -(10**15), "b": 0.5}),
+    ],
+)
+def test_what_cancels_out_is_rounded_as_the_definition_rounds_it(
+    bound: str, params: dict, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large number that is added and taken away again leaves its rounding behind."""
+    from driftline.model.scope import Scope
+    from driftline.moving.evolving import matcher
+
+    monkeypatch.setattr(matcher, "FEW", 0)
+    (one,) = parse(f"SELECT * WHERE x < {bound}").filters()
+    evolving = Evolving(Scan(), way)
+    evolving.add("1", (one,), params)
+    differs = 0
+    for at in range(0, SECOND, 10_001):
+        for x in (at / 1e6, at / 1e6 + 0.03, at / 1e6 - 0.03, at / 1e6 + 0.5):
+            event = Event("q", {"x": x}).stamped(at)
+            expected = one.matches(Scope(event, params, {}, at, at / 1e6))
+            assert (evolving.match(event, {}) == ["1"]) is expected
+            differs += expected is not (x < at / 1e6)
+    assert differs  # Otherwise this shows nothing.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from driftline.model.expression import (
     Arithmetic,
+    Call,
     Elapsed,
     Expression,
     Literal,
@@ -36,6 +37,26 @@ def motion_of(node: Expression) -> tuple[Expression, ...] | None:
     while len(found) > 1 and found[-1] is _ZERO:
         found = found[:-1]
     return tuple(found) if len(found) <= DEGREE_MAX + 1 else None
+
+
+def sizes_of(node: Expression) -> tuple[Expression, ...] | None:
+    """Like `motion_of`, but nothing cancels out: no step on the way to the value is larger.
+
+    The definition may add a large number first and take it away last. What it rounds off between
+    is small beside these coefficients, not beside those of the motion.
+    """
+    return motion_of(_size(node))
+
+
+def _size(node: Expression) -> Expression:
+    if not variables_of(node).elapsed:
+        return Call("abs", (node,))
+    if isinstance(node, Negate):
+        return _size(node.operand)
+    if not isinstance(node, Arithmetic):
+        return node
+    sign = "+" if node.operator == "-" else node.operator
+    return Arithmetic(sign, _size(node.left), _size(node.right))
 
 
 def _motion(node: Expression) -> list[Expression] | None:

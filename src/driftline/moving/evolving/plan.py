@@ -33,7 +33,7 @@ from driftline.model.filter import Filter
 from driftline.model.predicate import Comparison
 from driftline.model.variables import attributes_of, variables_of
 from driftline.moving.evolving.arrays import supported
-from driftline.moving.evolving.motion import motion_of
+from driftline.moving.evolving.motion import motion_of, sizes_of
 from driftline.moving.evolving.started import parts_of, replaced
 
 # Many subscriptions have the same text.
@@ -56,6 +56,7 @@ class Bound:
     attribute: str
     side: int
     motion: tuple[Expression, ...]
+    sizes: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +152,12 @@ class _Planning:
             assert isinstance(constraint.operand, Expression)
             known = dict(self.shared)
             operand = self._apart(constraint.operand)
-            motion = motion_of(operand)
-            if motion is not None and all(map(supported, (operand, *motion))):
+            motion = motion_of(operand) if supported(operand) else None
+            if motion is not None and all(map(supported, motion)):
+                sizes = sizes_of(operand)
+                assert sizes is not None
                 sides = _SIDES[constraint.operator]
-                self.bounds += (Bound(constraint.attribute, side, motion) for side in sides)
+                self.bounds += (Bound(constraint.attribute, side, motion, sizes) for side in sides)
                 return
             self.shared = known
         if isinstance(condition, Comparison):
