@@ -129,7 +129,8 @@ class Engine:
         if on_change is OnChange.FOLLOW:
             _check_followed(statement, rows)
         self._pass_time()
-        standing = Standing.of(statement, params, self._clock.now())
+        now = self._clock.now()
+        standing = Standing.of(statement, params, now)
         # What moves over last events tells of them too, so there must be some that are kept.
         kept = rows or on_change is not OnChange.SILENT
         table = self._table_of(statement) if kept else None
@@ -138,8 +139,8 @@ class Engine:
         if rows and table is not None:
             assert isinstance(statement, Subscription)
             self._rows[handle.id] = LiveRows(statement)
-            self._snapshot(handle, table)
-            self._follow(handle)
+            self._snapshot(handle, table, now)
+            self._follow(handle, now)
             self._outlets.call()
         else:
             self._ask(party, Subscribe("", handle.id, standing))
@@ -181,18 +182,19 @@ class Engine:
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
         self._pass_time()
+        now = self._clock.now()
         loud = handle.on_change is not OnChange.SILENT
         if handle.id in self._rows:
             handle._standing = standing
             if loud:
-                self._reevaluate(handle)
-            self._follow(handle)
+                self._reevaluate(handle, now)
+            self._follow(handle, now)
         else:
-            before = self._last_events(handle) if loud else {}
+            before = self._last_events(handle, now) if loud else {}
             handle._standing = standing
             self._ask(handle.party, Subscribe("", handle.id, standing))
             if loud:
-                self._tell_shift(handle, before)
+                self._tell_shift(handle, before, now)
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
@@ -366,7 +368,9 @@ class Engine:
                 scope = None if event is None else handle._standing.scope(event, self._env)
                 told += self._tell_row(handle, live, key, scope, event)
                 if handle.on_change is OnChange.FOLLOW:
-                    self._following.look(handle, key, event, self._env, self._clock.now())
+                    # Since it was looked at, which may be long ago: a replay keeps its stamps.
+                    at = 0 if event is None or event.stamp is None else event.stamp
+                    self._following.look(handle, key, event, self._env, at)
         return told
 
     def _tell_row(
@@ -384,44 +388,48 @@ class Engine:
         kind, values, old = news
         return self._tell(handle, kind, event, values, old=old, key=key, at=at)
 
-    def _snapshot(self, handle: Handle, table: Table) -> None:
+    def _snapshot(self, handle: Handle, table: Table, now: int) -> None:
         """One notification per matching row, the last one marked."""
         live = self._rows[handle.id]
         found = []
         for key, row in table.items():
-            news = live.take(key, self._scope_now(handle, row))
+            news = live.take(key, _scope_at(handle, row, self._env, now))
             if news is not None:
                 found.append((key, row, news[1]))
         for at, (key, row, values) in enumerate(found, 1):
             last = at == len(found)
-            self._tell(handle, NotificationKind.SNAPSHOT, row, values, key=key, last=last)
+            self._tell(handle, NotificationKind.SNAPSHOT, row, values, key=key, last=last, at=now)
 
-    def _reevaluate(self, handle: Handle) -> None:
+    def _reevaluate(self, handle: Handle, now: int) -> None:
         """A variable moved: tell which rows entered, changed and left by that."""
         live = self._rows[handle.id]
         for key, row in self._table_of(handle.statement).items():
-            self._tell_row(handle, live, key, self._scope_now(handle, row), None)
+            scope = _scope_at(handle, row, self._env, now)
+            self._tell_row(handle, live, key, scope, None, now)
 
-    def _last_events(self, handle: Handle) -> dict[Value, dict[str, Value | None]]:
+    def _last_events(self, handle: Handle, now: int) -> dict[Value, dict[str, Value | None]]:
         """The rows that a subscription is satisfied by now, with what it selects of them."""
         statement = handle.statement
         assert isinstance(statement, Subscription)
         scopes = (
-            (key, self._scope_now(handle, row)) for key, row in self._table_of(statement).items()
+            (key, _scope_at(handle, row, self._env, now))
+            for key, row in self._table_of(statement).items()
         )
         return {
             key: statement.select(scope) for key, scope in scopes if statement.truth(scope) is True
         }
 
-    def _tell_shift(self, handle: Handle, before: Mapping[Value, dict[str, Value | None]]) -> None:
+    def _tell_shift(
+        self, handle: Handle, before: Mapping[Value, dict[str, Value | None]], now: int
+    ) -> None:
         """A variable moved: tell which of the last events satisfy it now, and which no longer."""
-        after = self._last_events(handle)
+        after = self._last_events(handle, now)
         for key, values in after.items():
             if key not in before:
-                self._tell(handle, NotificationKind.ENTER, None, values, key=key)
+                self._tell(handle, NotificationKind.ENTER, None, values, key=key, at=now)
         for key, values in before.items():
             if key not in after:
-                self._tell(handle, NotificationKind.LEAVE, None, {}, old=values, key=key)
+                self._tell(handle, NotificationKind.LEAVE, None, {}, old=values, key=key, at=now)
 
     # Time
 
@@ -457,19 +465,17 @@ class Engine:
             times.append(self._broker.wake_at())
         return min((at for at in times if at is not None), default=None)
 
-    def _follow(self, handle: Handle) -> None:
-        """Find out when each row enters or leaves what a subscription asks for next."""
+    def _follow(self, handle: Handle, now: int) -> None:
+        """Find out when each row enters or leaves what a subscription asks for after `now`.
+
+        That is when it was looked at: what happens between two readings of the clock counts too.
+        """
         if handle.on_change is OnChange.FOLLOW:
-            now = self._clock.now()
             for key, row in self._table_of(handle.statement).items():
                 self._following.look(handle, key, row, self._env, now)
 
     def _now(self) -> int:
         return self._clock.now()
-
-    def _scope_now(self, handle: Handle, row: Event) -> Scope:
-        """A row seen without a new event: `now()` is the clock."""
-        return handle._standing.scope(row.stamped(self._clock.now()), self._env)
 
     # Environment
 
@@ -529,18 +535,19 @@ class Engine:
             if handle.on_change is not OnChange.SILENT
             and name in handle.statement.variables().environment
         ]
+        now = self._clock.now()
         before = {
-            handle.id: self._last_events(handle)
+            handle.id: self._last_events(handle, now)
             for handle in following
             if handle.id not in self._rows
         }
-        self._perform(self._broker.handle(Observed(name, admitted), "", self._clock.now()))
+        self._perform(self._broker.handle(Observed(name, admitted), "", now))
         for handle in following:
             if handle.id in self._rows:
-                self._reevaluate(handle)
-                self._follow(handle)
+                self._reevaluate(handle, now)
+                self._follow(handle, now)
             else:
-                self._tell_shift(handle, before[handle.id])
+                self._tell_shift(handle, before[handle.id], now)
 
     @property
     def env(self) -> dict[str, Value]:
@@ -592,6 +599,11 @@ def _event(given: object) -> Event:
     if not isinstance(given, Event):
         raise InvalidValue("event", "an Event", show(given))
     return given
+
+
+def _scope_at(handle: Handle, row: Event, env: Mapping[str, Value], now: int) -> Scope:
+    """A row seen without a new event: `now()` is the clock."""
+    return handle._standing.scope(row.stamped(now), env)
 
 
 def _check_provider(given: object) -> None:

@@ -136,6 +136,46 @@ def _inside(engine: dl.Engine, s: dl.Handle, at: int) -> set[object]:
     }
 
 
+class Ticking:
+    """A clock that goes on whenever it is read, as clocks do."""
+
+    def __init__(self) -> None:
+        self.time = 0
+
+    def now(self) -> int:
+        self.time += 1000
+        return self.time
+
+
+@pytest.mark.parametrize("change", ["subscribe", "set", "environment"])
+def test_what_happens_between_two_readings_of_the_clock_is_told(change: str) -> None:
+    for x in range(60):
+        clock = Ticking()
+        engine = dl.Engine(clock=clock)
+        engine.table("seen", key="id")
+        for id in range(5):
+            engine.publish(dl.Event("seen", {"id": id, "x": x / 1000}))
+        engine.set_env("v", 0)
+        text = "SELECT * FROM seen WHERE x < :a + elapsed() + env('v')"
+        s = engine.subscribe(text, {"a": 0}, rows=True, on_change="follow")
+        if change == "set":
+            s.set(a=0.001)
+        elif change == "environment":
+            engine.set_env("v", 0.001)
+        clock.time += 1_000_000
+        engine.wake()
+        assert {one.key for one in s.pending()} == set(range(5))
+
+
+def test_a_row_with_an_old_stamp_leaves_when_it_did(engine: dl.Engine, clock) -> None:
+    engine.table("seen", key="id")
+    s = engine.subscribe("SELECT * FROM seen WHERE x > elapsed()", rows=True, on_change="follow")
+    clock.advance(10)
+    engine.publish(dl.Event("seen", {"id": "apple", "x": 5}, entered=1_000_000))
+    engine.wake()
+    assert kinds(s) == [("enter", "apple", 1_000_000), ("leave", "apple", 5_000_000)]
+
+
 def test_moving_a_parameter_does_not_begin_anew_unless_asked(engine: dl.Engine, clock) -> None:
     s = engine.subscribe("SELECT * FROM seen WHERE x < :a + elapsed()", {"a": 0})
     clock.advance(5)
