@@ -446,8 +446,6 @@ class Engine:
     def _pass_time(self) -> int:
         """What `wake` does, but for calling handlers: the operation at hand comes first."""
         now = self._clock.now()
-        if self._providers:
-            self._poll(now)
         told = 0
         for at, id, key in self._following.take(now):
             handle = self._handles[id]
@@ -456,6 +454,9 @@ class Engine:
             scope = handle._standing.scope(row.stamped(at), self._env)
             told += self._tell_row(handle, self._rows[id], key, scope, None, at)
             self._following.look(handle, key, row, self._env, at)
+        # Only then: what providers say now was not so before.
+        if self._providers:
+            self._poll(now)
         return told
 
     def next_wake(self) -> int | None:

@@ -176,6 +176,18 @@ def test_a_row_with_an_old_stamp_leaves_when_it_did(engine: dl.Engine, clock) ->
     assert kinds(s) == [("enter", "apple", 1_000_000), ("leave", "apple", 5_000_000)]
 
 
+def test_what_a_provider_says_was_not_so_before(engine: dl.Engine, clock) -> None:
+    engine.table("seen", key="id")
+    engine.publish(dl.Event("seen", {"id": "apple", "x": 5}))
+    engine.provide("v", lambda: 1 if clock.now() < 10_000_000 else 100, every=10)
+    text = "SELECT * FROM seen WHERE x BETWEEN elapsed() * env('v') - 1 AND elapsed() * env('v') + 1"
+    s = engine.subscribe(text, rows=True, on_change="follow")
+    clock.advance(12)
+    engine.wake()
+    assert kinds(s) == [("enter", "apple", 4_000_000), ("leave", "apple", 6_000_001)]
+    assert engine.env == {"v": 100}
+
+
 def test_moving_a_parameter_does_not_begin_anew_unless_asked(engine: dl.Engine, clock) -> None:
     s = engine.subscribe("SELECT * FROM seen WHERE x < :a + elapsed()", {"a": 0})
     clock.advance(5)
