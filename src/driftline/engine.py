@@ -192,7 +192,8 @@ class Engine:
         else:
             before = self._last_events(handle, now) if loud else {}
             handle._standing = standing
-            self._ask(handle.party, Subscribe("", handle.id, standing))
+            asked = Subscribe("", handle.id, standing)
+            self._perform(self._broker.handle(asked, handle.party, now))
             if loud:
                 self._tell_shift(handle, before, now)
         self._outlets.call()

@@ -188,6 +188,22 @@ def test_what_a_provider_says_was_not_so_before(engine: dl.Engine, clock) -> Non
     assert engine.env == {"v": 100}
 
 
+def test_a_function_that_raises_does_not_keep_others_from_being_told(
+    engine: dl.Engine, clock
+) -> None:
+    """What time made due is told by functions when all that a change does is done."""
+    engine.table("seen", key="id")
+    engine.publish(dl.Event("seen", {"id": "apple", "x": 5}))
+    engine.subscribe(AREA, {"x": 0}, rows=True, on_change="follow", party="loud")
+    engine.redirect("loud", lambda handle, told: 1 / 0)
+    text = "SELECT * FROM seen WHERE x < :a"
+    s = engine.subscribe(text, {"a": 0}, on_change="reevaluate")
+    clock.advance(5)
+    with pytest.raises(ZeroDivisionError):
+        s.set(a=10)
+    assert kinds(s) == [("enter", "apple", 5_000_000)]
+
+
 def test_moving_a_parameter_does_not_begin_anew_unless_asked(engine: dl.Engine, clock) -> None:
     s = engine.subscribe("SELECT * FROM seen WHERE x < :a + elapsed()", {"a": 0})
     clock.advance(5)
