@@ -401,12 +401,14 @@ class Engine:
             last = at == len(found)
             self._tell(handle, NotificationKind.SNAPSHOT, row, values, key=key, last=last, at=now)
 
-    def _reevaluate(self, handle: Handle, now: int) -> None:
+    def _reevaluate(self, handle: Handle, now: int) -> int:
         """A variable moved: tell which rows entered, changed and left by that."""
         live = self._rows[handle.id]
+        told = 0
         for key, row in self._table_of(handle.statement).items():
             scope = _scope_at(handle, row, self._env, now)
-            self._tell_row(handle, live, key, scope, None, now)
+            told += self._tell_row(handle, live, key, scope, None, now)
+        return told
 
     def _last_events(self, handle: Handle, now: int) -> dict[Value, dict[str, Value | None]]:
         """The rows that a subscription is satisfied by now, with what it selects of them."""
@@ -422,15 +424,19 @@ class Engine:
 
     def _tell_shift(
         self, handle: Handle, before: Mapping[Value, dict[str, Value | None]], now: int
-    ) -> None:
+    ) -> int:
         """A variable moved: tell which of the last events satisfy it now, and which no longer."""
         after = self._last_events(handle, now)
+        told = 0
         for key, values in after.items():
             if key not in before:
-                self._tell(handle, NotificationKind.ENTER, None, values, key=key, at=now)
-        for key, values in before.items():
+                told += self._tell(handle, NotificationKind.ENTER, None, values, key=key, at=now)
+        for key, old in before.items():
             if key not in after:
-                self._tell(handle, NotificationKind.LEAVE, None, {}, old=values, key=key, at=now)
+                told += self._tell(
+                    handle, NotificationKind.LEAVE, None, {}, old=old, key=key, at=now
+                )
+        return told
 
     # Time
 
@@ -456,9 +462,7 @@ class Engine:
             told += self._tell_row(handle, self._rows[id], key, scope, None, at)
             self._following.look(handle, key, row, self._env, at)
         # Only then: what providers say now was not so before.
-        if self._providers:
-            self._poll(now)
-        return told
+        return told + self._poll(now) if self._providers else told
 
     def next_wake(self) -> int | None:
         """When (microseconds since 1970) `wake` will have something to do; None: not by itself."""
@@ -503,16 +507,18 @@ class Engine:
         self._providers[name] = provider
         self.wake()
 
-    def _poll(self, now: int) -> None:
+    def _poll(self, now: int) -> int:
+        told = 0
         for effect in self._broker.wake(now):
             if not isinstance(effect, Poll):
                 continue
             self._failed.pop(effect.name, None)
             try:
-                self._observe(effect.name, self._providers[effect.name]())
+                told += self._observe(effect.name, self._providers[effect.name]())
             except Exception as problem:  # Whatever a provider may raise, events go on.
                 self._failed[effect.name] = f"{type(problem).__name__}: {problem}"
-                self._observe(effect.name, None)
+                told += self._observe(effect.name, None)
+        return told
 
     def unknown(self) -> dict[str, str]:
         """Variables of the environment that are read and have no value, and why not.
@@ -528,7 +534,7 @@ class Engine:
         """How the subscriptions are found that move with time and the environment, and why so."""
         return self._broker.edge.ways()
 
-    def _observe(self, name: str, value: object) -> None:
+    def _observe(self, name: str, value: object) -> int:
         check_variable(name)
         admitted = None if value is None else admit(value, f"environment variable {name}")
         following = [
@@ -544,12 +550,14 @@ class Engine:
             if handle.id not in self._rows
         }
         self._perform(self._broker.handle(Observed(name, admitted), "", now))
+        told = 0
         for handle in following:
             if handle.id in self._rows:
-                self._reevaluate(handle, now)
+                told += self._reevaluate(handle, now)
                 self._follow(handle, now)
             else:
-                self._tell_shift(handle, before[handle.id], now)
+                told += self._tell_shift(handle, before[handle.id], now)
+        return told
 
     @property
     def env(self) -> dict[str, Value]:

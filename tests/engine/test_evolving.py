@@ -183,9 +183,17 @@ def test_what_a_provider_says_was_not_so_before(engine: dl.Engine, clock) -> Non
     text = "SELECT * FROM seen WHERE x BETWEEN elapsed() * env('v') - 1 AND elapsed() * env('v') + 1"
     s = engine.subscribe(text, rows=True, on_change="follow")
     clock.advance(12)
-    engine.wake()
+    assert engine.wake() == 2
     assert kinds(s) == [("enter", "apple", 4_000_000), ("leave", "apple", 6_000_001)]
     assert engine.env == {"v": 100}
+    engine.provide("v", lambda: 5 / 12)
+    assert kinds(s) == [("enter", "apple", 12_000_000)]
+    engine.provide("v", lambda: 100)
+    clock.advance(1)
+    assert engine.wake() == 0
+    engine.provide("v", iter([5 / 13, 100]).__next__)
+    clock.advance(1)
+    assert engine.wake() == 1  # What a polled variable does is counted too.
 
 
 def test_a_function_that_raises_does_not_keep_others_from_being_told(
