@@ -136,6 +136,39 @@ def _inside(engine: dl.Engine, s: dl.Handle, at: int) -> set[object]:
     }
 
 
+@pytest.mark.parametrize(
+    ("where", "params", "x", "changes"),
+    [
+        # The difference of the two is no integer of 64 bits.
+        ("x < -10 + :a * elapsed()", {"a": 10**18}, 2**63 - 5, [9_223_373]),
+        # Divided by the first coefficient the others are infinite.
+        ("x < :a * elapsed() * elapsed() + elapsed()", {"a": 1e-320}, 5, [5_000_001]),
+        ("x < :a * elapsed() * elapsed() + elapsed()", {"a": 0}, 5, [5_000_001]),
+        # Four roots that meet, far from the start.
+        (
+            "x < (elapsed() - :a) * (elapsed() - :a) * (elapsed() - :a) * (elapsed() - :a)",
+            {"a": 1000.000003},
+            0,
+            [1_000_000_003, 1_000_000_004],
+        ),
+        # A root that comes out before the start, another one is far away.
+        ("elapsed() * (elapsed() - :a) < x", {"a": 1e9}, -1, [1, 10**15]),
+    ],
+)
+def test_moments_that_are_hard_to_compute(
+    engine: dl.Engine, clock, where: str, params: dict, x: float, changes: list[int]
+) -> None:
+    engine.table("seen", key="id")
+    engine.publish(dl.Event("seen", {"id": "apple", "x": x}))
+    engine.subscribe(f"SELECT * FROM seen WHERE {where}", params, rows=True, on_change="follow")
+    found = []
+    while (at := engine.next_wake()) is not None:
+        found.append(at)
+        clock.advance(us=at - clock.now())
+        engine.wake()
+    assert found == changes
+
+
 class Ticking:
     """A clock that goes on whenever it is read, as clocks do."""
 

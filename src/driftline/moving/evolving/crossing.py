@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftline.model.constraint import ORDERINGS, Operator
 from driftline.model.event import LATEST_US, Event
@@ -48,6 +49,9 @@ _AROUND = 3
 _AFTER = 2e6
 # The real part of two roots that nearly meet is where the polynomial comes nearest to zero.
 _NEARLY_REAL = 1e-4
+# The end of time, in seconds, and what is nothing beside 1.
+_END = LATEST_US / 1e6
+_NOTHING = 1e-30
 
 
 def followed(statement: Subscription) -> str | None:
@@ -113,15 +117,37 @@ def _roots(part: Expression, scope: Scope) -> list[float]:
     def known(node: Expression) -> Expression:
         if isinstance(node, Attribute | Parameter | Environment):
             value = node.evaluate(scope)
-            return Literal(value) if isinstance(value, int | float) else Literal(None)
+            # As a float: the difference of two integers may be none of 64 bits.
+            number = type(value) is int or type(value) is float
+            return Literal(float(value) if number else None)  # type: ignore[arg-type]  # a number
         return node
 
     values = [replaced(one, known).evaluate(NO_EVENT) for one in motion]
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return []
-    found = np.roots([float(value) for value in reversed(values)])  # type: ignore[arg-type]  # numbers
+    found = _roots_of([float(value) for value in values])  # type: ignore[arg-type]  # numbers
     near = np.abs(found.imag) <= _NEARLY_REAL * (1 + np.abs(found.real))
-    return [float(root) for root in found.real[near] if 0 <= root <= LATEST_US / 1e6]
+    # One that is near the start may come out before it.
+    return [max(0.0, float(root)) for root in found.real[near] if -1 <= root <= _END]
+
+
+def _roots_of(coefficients: list[float]) -> NDArray[np.complex128]:
+    """The roots of a polynomial, constant first, as far as time goes, and of its derivatives.
+
+    Where several roots meet they come out far off, but one of a derivative does not.
+    A term that is nothing beside another one at the end of time never is anything, and is left out:
+    dividing by it would lead beyond what floats can hold.
+    """
+    most = max(map(abs, coefficients)) or 1.0
+    parts = [value / most for value in coefficients]
+    late = [abs(part) * _END**power for power, part in enumerate(parts)]
+    while parts and late[len(parts) - 1] <= max(late) * _NOTHING:
+        parts.pop()
+    found = [np.zeros(0)]
+    while len(parts) > 1:
+        found.append(np.roots(parts[::-1]))
+        parts = [power * part for power, part in enumerate(parts)][1:]
+    return np.concatenate(found).astype(np.complex128)
 
 
 def _looked_at(roots: list[float]) -> Iterator[int]:
