@@ -525,9 +525,13 @@ class Engine:
 
         What reads one of them is never true.
         """
+        found = self._broker.unknown()
+        for live in self._rows.values():
+            for name in live.subscription.variables().environment - self._env.keys():
+                found[name] = found.get(name, 0) + 1
         return {
             name: self._failed.get(name, "nobody has given it a value") + f" ({some} conditions)"
-            for name, some in self._broker.unknown().items()
+            for name, some in found.items()
         }
 
     def ways(self) -> list[Chosen]:

@@ -324,6 +324,20 @@ def test_a_provider_that_fails_makes_it_unknown_and_says_why(engine: dl.Engine, 
     assert engine.unknown() == {}
 
 
+def test_a_live_set_of_rows_says_too_what_it_does_not_know(engine: dl.Engine) -> None:
+    engine.table("seen", key="id")
+    engine.subscribe("SELECT * FROM seen WHERE x < env('speed')", rows=True)
+    assert engine.unknown() == {"speed": "nobody has given it a value (1 conditions)"}
+    engine.set_env("speed", 1)
+    assert engine.unknown() == {}
+
+
+def test_an_engine_sends_nothing(engine: dl.Engine) -> None:
+    engine.subscribe("SELECT * FROM seen WHERE env('broker.outgoing') < 100")
+    assert engine.publish(dl.Event("seen", {})) == 0
+    assert "broker.outgoing" in engine.unknown()
+
+
 def test_what_a_provider_must_be(engine: dl.Engine) -> None:
     for every in (0, -1, float("nan"), "soon", True):
         with pytest.raises(InvalidValue, match="every"):

@@ -274,7 +274,8 @@ class Broker:
 
     def unknown(self) -> dict[str, int]:
         """Variables that conditions here read and nobody has given a value, and how many do."""
-        known = {**self.environment.values, **self.environment.own(0)}
+        own = {} if self.settings.alone else self.environment.own(0)
+        known = {**self.environment.values, **own}
         return {name: some for name, some in self.edge.reads().items() if name not in known}
 
     def _subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
