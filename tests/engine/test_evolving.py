@@ -213,7 +213,9 @@ def test_what_a_provider_says_was_not_so_before(engine: dl.Engine, clock) -> Non
     engine.table("seen", key="id")
     engine.publish(dl.Event("seen", {"id": "apple", "x": 5}))
     engine.provide("v", lambda: 1 if clock.now() < 10_000_000 else 100, every=10)
-    text = "SELECT * FROM seen WHERE x BETWEEN elapsed() * env('v') - 1 AND elapsed() * env('v') + 1"
+    text = (
+        "SELECT * FROM seen WHERE x BETWEEN elapsed() * env('v') - 1 AND elapsed() * env('v') + 1"
+    )
     s = engine.subscribe(text, rows=True, on_change="follow")
     clock.advance(12)
     assert engine.wake() == 2

@@ -146,3 +146,59 @@ def test_every_way_finds_what_the_definition_finds(way: str, seed: int, few: int
         world.evolving.discard(id)
     world.evolving._check()
     assert not world.evolving.ways()
+
+
+# What the definition need not be asked
+
+
+def many(where: str, way: str = "lazy") -> Evolving:
+    evolving = Evolving(make_matcher("scan"), way, SECOND)
+    filters = parse(f"SELECT * WHERE {where}").filters()
+    for at in range(100):
+        evolving.add(str(at), filters, {"a": at})
+    return evolving
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows that the definition is asked for."""
+    rows: list[int] = []
+    holds = family.Family.holds
+
+    def counted(self: family.Family, row: int, moment: family.Moment) -> bool:
+        rows.append(row)
+        return holds(self, row, moment)
+
+    monkeypatch.setattr(family.Family, "holds", counted)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("where", "values", "found"),
+    [
+        ("hour(now()) >= 0 AND x > -:a * elapsed() - 1", {"x": 0.5}, 100),
+        ("hour(now()) >= 0", {}, 100),
+        ("hour(now()) >= 1 AND x IN (:a, env('v'))", {"x": 1}, 0),
+        ("env('on')", {}, 100),
+        ("x - :a < elapsed()", {}, 0),
+        ("x - :a < elapsed()", {"x": "text"}, 0),
+        ("x * x < :a + elapsed()", {"x": True}, 0),
+    ],
+)
+def test_what_is_the_same_for_all_rows_is_asked_once(
+    where: str, values: dict, found: int, asked: list[int]
+) -> None:
+    event = Event("q", values).stamped(SECOND)
+    assert len(many(where).match(event, {"on": True, "v": 1})) == found
+    assert not asked
+
+
+def test_a_stamp_from_the_far_future_does_not_spoil_versions_for_long() -> None:
+    evolving = many("x < :a + elapsed()", "versioned")
+    (way,) = evolving._ways.values()
+    assert isinstance(way, versioned.Versioned)
+    event = Event("q", {"x": 50.5})
+    for at in (SECOND, 10**9 * SECOND, *range(SECOND, SECOND + 2 * versioned._PATIENCE)):
+        evolving.match(event.stamped(at), {})
+    assert way._since <= SECOND < way._until
+    assert len(evolving.match(event.stamped(SECOND + 200), {})) == 50

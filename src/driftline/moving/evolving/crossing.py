@@ -143,11 +143,11 @@ def _roots_of(coefficients: list[float]) -> NDArray[np.complex128]:
     late = [abs(part) * _END**power for power, part in enumerate(parts)]
     while parts and late[len(parts) - 1] <= max(late) * _NOTHING:
         parts.pop()
-    found = [np.zeros(0)]
+    found: list[NDArray[np.complex128]] = [np.zeros(0, np.complex128)]
     while len(parts) > 1:
-        found.append(np.roots(parts[::-1]))
+        found.append(np.roots(parts[::-1]).astype(np.complex128))
         parts = [power * part for power, part in enumerate(parts)][1:]
-    return np.concatenate(found).astype(np.complex128)
+    return np.concatenate(found)
 
 
 def _looked_at(roots: list[float]) -> Iterator[int]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from driftline.model.comparison import FLIPPED
 from driftline.model.event import Event
-from driftline.model.expression import Expression
 from driftline.model.scope import Scope
 from driftline.model.truth import Unknown
 from driftline.model.value import Value
@@ -282,9 +281,13 @@ class Family:
         known |= {name: exactly(column[rows]) for name, column in self.columns.items()}
         known |= dict(zip(self.plan.shared, map(exactly, shared), strict=True))
         for one in self.plan.comparisons:
-            attributes = _attributes(one, scope)
-            if attributes is None:
+            values = {name: scope.attribute(name) for name in attributes_of(one)}
+            if not all(type(value) in (int, float) for value in values.values()):
+                # Nothing can be computed with it, so it is unknown for everybody.
+                return rows[:0], doubt[:0]
+            if not all(map(tame, values.values())):
                 return rows, np.ones(len(rows), np.bool_)
+            attributes = {ATTRIBUTE + name: exactly(value) for name, value in values.items()}  # type: ignore[arg-type]
             left, right = (evaluate(side, known | attributes) for side in (one.left, one.right))
             sure, never = _compare(one.sign, left, right)
             keep = ~np.broadcast_to(never, rows.shape)
@@ -328,14 +331,6 @@ def _off(sheet: Sheet, t: float) -> Floats:
     each = sheet.errors + _STEPS * sheet.largest
     off: Floats = each @ t ** np.arange(width) + _TINY
     return off
-
-
-def _attributes(one: Expression, scope: Scope) -> dict[str, Known] | None:
-    """The attributes that a comparison reads; None if one is nothing to compute with."""
-    values = {name: scope.attribute(name) for name in attributes_of(one)}
-    if not all(map(tame, values.values())):
-        return None
-    return {ATTRIBUTE + name: exactly(value) for name, value in values.items()}  # type: ignore[arg-type]
 
 
 def _compare(sign: str, left: Known, right: Known) -> tuple[Truths, Truths]:

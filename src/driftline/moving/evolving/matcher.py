@@ -38,12 +38,11 @@ from driftline.moving.evolving.cached import Cached
 from driftline.moving.evolving.choice import Chosen
 from driftline.moving.evolving.family import FEW, Family, Moment, Row
 from driftline.moving.evolving.lazy import Lazy
-from driftline.moving.evolving.plan import Plan, evolves, plan_of
+from driftline.moving.evolving.plan import Plan, evolves, plan_of, shape_of
 from driftline.moving.evolving.started import heard
 from driftline.moving.evolving.versioned import Versioned
 from driftline.moving.evolving.ways import WAYS, Way
 from driftline.moving.parametric.slots import bounds as slot_bounds
-from driftline.moving.parametric.slots import opened
 
 SECOND = 1_000_000
 _DOUBT = 2
@@ -128,7 +127,7 @@ class Evolving:
             if not evolves(one):
                 continue
             read, said = heard(one)
-            shape, values = opened(read)
+            shape, values = shape_of(read)
             params = {**bounds, **slot_bounds(values)}
             key = self._family(plan_of(shape), params)
             name = f"{nth}\n{id}"
@@ -243,8 +242,7 @@ class Evolving:
 
 def _rows(family: Family, way: Way, moment: Moment, first: bool) -> Iterator[int]:
     """The rows of a family that hold."""
-    plan = family.plan
-    if len(family) <= FEW or not (plan.bounds or plan.comparisons):
+    if len(family) <= FEW:
         return (row for row in range(len(family)) if family.holds(row, moment))
     return _found(family, way, moment, first)
 

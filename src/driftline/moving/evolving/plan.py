@@ -31,10 +31,11 @@ from driftline.model.constraint import Constraint, Operator
 from driftline.model.expression import Expression, Parameter
 from driftline.model.filter import Filter
 from driftline.model.predicate import Comparison
-from driftline.model.variables import attributes_of, variables_of
+from driftline.model.variables import Variables, attributes_of, variables_of
 from driftline.moving.evolving.arrays import supported
 from driftline.moving.evolving.motion import motion_of, sizes_of
 from driftline.moving.evolving.started import parts_of, replaced
+from driftline.moving.parametric.slots import Values, opened
 
 # Many subscriptions have the same text.
 _REMEMBERED = 4096
@@ -108,6 +109,36 @@ def _evolves(one: Filter) -> bool:
 
 
 @lru_cache(maxsize=_REMEMBERED)
+def shape_of(one: Filter) -> tuple[Filter, Values]:
+    """What a filter has in common with those that differ in constants alone, and its constants.
+
+    Those of a part that moves in the same way for everybody stay in it: it is asked once.
+
+    >>> from driftline.language.sql import parse
+    >>> (late,) = parse("SELECT * WHERE hour(now()) > 8 AND x < 3 + elapsed()").filters()
+    >>> shape, values = shape_of(late)
+    >>> str(shape), values
+    ('x < :0 + elapsed() AND hour(now()) > 8', (3,))
+    """
+    alike = [part for part in one.constraints if _common(part.variables())]
+    asked = [part for part in one.conditions if _common(variables_of(part))]
+    if not alike and not asked:
+        return opened(one)
+    own = Filter(
+        one.type,
+        tuple(part for part in one.constraints if not _common(part.variables())),
+        tuple(part for part in one.conditions if not _common(variables_of(part))),
+    )
+    shape, values = opened(own)
+    whole = Filter(one.type, (*shape.constraints, *alike), (*shape.conditions, *asked))
+    return whole, values
+
+
+def _common(variables: Variables) -> bool:
+    return bool(variables.evolving) and not variables.private
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def plan_of(whole: Filter) -> Plan:
     """The parts of a filter."""
     fixed = replace(
@@ -145,7 +176,7 @@ class _Planning:
 
     def take(self, condition: Expression, constraint: Constraint | None) -> None:
         """Find out by whom a part can be judged."""
-        if not variables_of(condition).private:
+        if _common(variables_of(condition)):
             self.common.append(condition)
             return
         if constraint is not None and constraint.operator in _SIDES:

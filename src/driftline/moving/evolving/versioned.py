@@ -29,7 +29,8 @@ from driftline.moving.evolving.ways import Found
 if TYPE_CHECKING:
     from driftline.matching.index import Index
 
-# After so many events in a row with other shared values the versions are made for those.
+# After so many events in a row with other shared values, or from before the window, the versions
+# are made for those: a clock that is wrong must not spoil them for long.
 _PATIENCE = 64
 # A window begins so much (as a share of it) before the event it is made for: stamps of several
 # brokers come out of order.
@@ -84,10 +85,9 @@ class Versioned:
         if ours and self._since <= moment.at < self._until:
             self._defeated = 0
             return True
-        if self._sheet is not None and not ours and self._defeated < _PATIENCE:
+        early = moment.at < self._since
+        if self._sheet is not None and (early or not ours) and self._defeated < _PATIENCE:
             self._defeated += 1
-            return False
-        if ours and moment.at < self._since:
             return False
         self._begin(family, sheet, moment)
         return True
