@@ -187,3 +187,23 @@ def test_what_cancels_out_is_rounded_as_the_definition_rounds_it(
             assert (evolving.match(event, {}) == ["1"]) is expected
             differs += expected is not (x < at / 1e6)
     assert differs  # Otherwise this shows nothing.
+
+
+def test_what_is_very_large_is_left_to_the_definition() -> None:
+    """A neighbour may send forty thousand terms; to take them apart would take half a minute."""
+    from driftline.model.constraint import Constraint, Operator
+    from driftline.model.expression import Arithmetic, Elapsed, Expression
+    from driftline.model.filter import Filter
+
+    terms: list[Expression] = [Elapsed()] * 1024
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=True)
+        terms = [Arithmetic("+", left, right) for left, right in pairs]
+    plan = plan_of(Filter(None, (Constraint("x", Operator.LT, terms[0]),)))
+    assert plan.rest
+    assert not plan.bounds
+    assert not plan.comparisons
+    evolving = Evolving(Scan(), "lazy")
+    evolving.add("1", (plan.whole,))
+    assert evolving.match(Event("q", {"x": 1023}).stamped(SECOND), {}) == ["1"]
+    assert evolving.match(Event("q", {"x": 1024}).stamped(SECOND), {}) == []

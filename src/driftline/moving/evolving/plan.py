@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from driftline.model.constraint import Constraint, Operator
 from driftline.model.expression import Expression, Parameter
 from driftline.model.filter import Filter
 from driftline.model.predicate import Comparison
-from driftline.model.variables import Variables, attributes_of, variables_of
+from driftline.model.variables import Variables, attributes_of, variables_of, walk
 from driftline.moving.evolving.arrays import supported
 from driftline.moving.evolving.motion import motion_of, sizes_of
 from driftline.moving.evolving.started import parts_of, replaced
@@ -39,6 +40,8 @@ from driftline.moving.parametric.slots import Values, opened
 
 # Many subscriptions have the same text.
 _REMEMBERED = 4096
+# What is larger is for the definition: to take it apart takes time that grows with its square.
+_NODES_MAX = 256
 
 # The sides on which a value must be: at or above the bound, at or below. To be equal is both.
 _SIDES = {
@@ -178,6 +181,9 @@ class _Planning:
         """Find out by whom a part can be judged."""
         if _common(variables_of(condition)):
             self.common.append(condition)
+            return
+        if sum(1 for _ in islice(walk(condition), _NODES_MAX + 1)) > _NODES_MAX:
+            self.rest = True
             return
         if constraint is not None and constraint.operator in _SIDES:
             assert isinstance(constraint.operand, Expression)
