@@ -122,3 +122,25 @@ def test_other_parameters_count_from_the_next_event() -> None:
     assert as_of.match(event, {}) == []
     as_of.change("s", {"a": 2}, 0)
     assert as_of.match(event, {}) == ["s"]
+
+
+@pytest.mark.parametrize("kind", ["versioned", "cached"])
+def test_a_start_that_is_written_out_is_its_own(kind: str) -> None:
+    """It does not count for the other alternatives, and a change leaves it."""
+    five = "max(now() - TIMESTAMP '1970-01-01T00:00:05Z', 0.0)"
+    as_of = AsOf(make_matcher("scan"), kind, SECOND)
+    as_of.add("both", parse(f"SELECT * WHERE x < elapsed() OR y < {five}").filters(), {}, 0)
+    as_of.add("one", parse(f"SELECT * WHERE y < :a + {five}").filters(), {"a": 1}, 0)
+    as_of.change("one", {"a": 0}, 0)
+    event = Event("q", {"x": 4, "y": 2})
+    assert as_of.match(event.stamped(6 * SECOND), {}) == ["both"]
+    assert as_of.match(Event("q", {"x": 9, "y": 2}).stamped(7 * SECOND), {}) == []
+    assert as_of.match(event.stamped(8 * SECOND), {}) == ["both", "one"]
+
+
+def test_what_is_not_there_cannot_be_moved() -> None:
+    from driftline.moving.evolving.matcher import Evolving
+
+    for matcher in (Evolving(make_matcher("scan")), AsOf(make_matcher("scan"), "cached", SECOND)):
+        with pytest.raises(KeyError):
+            matcher.change("nobody", {})

@@ -35,11 +35,15 @@ from driftline.moving.evolving.started import heard, mapped, parts_of
 
 @dataclass(slots=True)
 class _Standing:
-    """A subscription, its version, when that was made, and in which environment."""
+    """A subscription, its version, when that was made, and in which environment.
+
+    `said`: is its start written out in its filters?
+    """
 
     filters: tuple[Filter, ...]
     bounds: Bounds
     start: int
+    said: bool
     timed: bool
     reads: frozenset[str]
     version: tuple[Filter, ...] = ()
@@ -72,13 +76,13 @@ class AsOf:
         if not any(map(evolves, filters)):
             self._plain.add(id, filters, bounds)
             return
-        read = [heard(one) for one in filters]
-        starts = [said for _, said in read if said is not None]
-        variables = [variables_of(part) for one, _ in read for part in parts_of(one)]
+        read, said = _read(filters)
+        variables = [variables_of(part) for one in read for part in parts_of(one)]
         self._standing[id] = _Standing(
-            tuple(one for one, _ in read),
+            read,
             dict(bounds),
-            starts[0] if starts else start,
+            start if said is None else said,
+            said is not None,
             any(one.elapsed or one.now for one in variables),
             frozenset().union(*(one.environment for one in variables)),
         )
@@ -89,7 +93,8 @@ class AsOf:
         if one is None:
             self._plain.change(id, bounds)
         else:
-            one.bounds, one.start, one.made = dict(bounds), start, None
+            one.bounds, one.made = dict(bounds), None
+            one.start = one.start if one.said else start
 
     def discard(self, id: str) -> None:
         """Forget an id; nothing happens if it is not there."""
@@ -193,6 +198,16 @@ class AsOf:
             made = {id for id, one in self._standing.items() if one.env is not None}
             assert all(id in self._matcher for id in made)
             assert len(made) == len(self._matcher)
+
+
+def _read(filters: tuple[Filter, ...]) -> tuple[tuple[Filter, ...], int | None]:
+    """The filters and the start that is written out in them, if it is the only one they have."""
+    read = tuple(map(heard, filters))
+    starts = {said for _, said in read if said is not None}
+    own = any(variables_of(part).elapsed for one in filters for part in parts_of(one))
+    if own or len(starts) != 1:
+        return filters, None
+    return tuple(one for one, _ in read), starts.pop()
 
 
 def frozen(one: Filter, at: int, elapsed: float, env: Mapping[str, Value]) -> Filter:

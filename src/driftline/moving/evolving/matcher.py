@@ -105,6 +105,8 @@ class Evolving:
 
     def change(self, id: str, bounds: Bounds, start: int = 0) -> None:
         """Move the bounds of what is there; its place in the order stays. KeyError if not there."""
+        if id not in self._said:
+            raise KeyError(id)
         if id in self._plain:
             self._plain.change(id, bounds)
         if id in self._rows:
