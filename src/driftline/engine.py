@@ -182,6 +182,7 @@ class Engine:
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
         self._pass_time()
+        handle._check_active()  # A provider that was asked may have ended it.
         now = self._clock.now()
         loud = handle.on_change is not OnChange.SILENT
         if handle.id in self._rows:

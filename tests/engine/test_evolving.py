@@ -7,7 +7,7 @@ import random
 import pytest
 
 import driftline as dl
-from driftline.errors import InvalidValue, NotSupported, ParameterError
+from driftline.errors import InvalidValue, NotSupported, ParameterError, SubscriptionEnded
 from driftline.model.subscription import Subscription
 
 AREA = "SELECT * FROM seen WHERE x BETWEEN :x - 1 + elapsed() AND :x + 1 + elapsed()"
@@ -338,6 +338,17 @@ def test_an_engine_sends_nothing(engine: dl.Engine) -> None:
     engine.subscribe("SELECT * FROM seen WHERE env('broker.outgoing') < 100")
     assert engine.publish(dl.Event("seen", {})) == 0
     assert "broker.outgoing" in engine.unknown()
+
+
+def test_a_provider_may_end_what_is_being_moved(engine: dl.Engine, clock) -> None:
+    engine.table("seen", key="id")
+    s = engine.subscribe(AREA, {"x": 0}, rows=True, on_change="follow")
+    engine.provide("wind", lambda: clock.now() and s.cancel(), every=1)
+    clock.advance(1)
+    with pytest.raises(SubscriptionEnded):
+        s.set(x=1)
+    engine._check()
+    assert engine.publish(dl.Event("seen", {"id": 1, "x": 2})) == 0
 
 
 def test_what_a_provider_must_be(engine: dl.Engine) -> None:
