@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from driftline import Event, parse
+from driftline.errors import ParameterError
 from driftline.matching.choice import make_matcher
 from driftline.model.scope import Scope
 from driftline.moving.evolving import adaptive, family, matcher, versioned
@@ -146,6 +147,23 @@ def test_every_way_finds_what_the_definition_finds(way: str, seed: int, few: int
         world.evolving.discard(id)
     world.evolving._check()
     assert not world.evolving.ways()
+
+
+def test_a_parameter_without_a_value_is_refused_and_nothing_changes() -> None:
+    evolving = Evolving(make_matcher("scan"), "lazy", SECOND)
+    filters = parse("SELECT * WHERE x < elapsed() OR x < :a + elapsed() AND y > :b").filters()
+    event = Event("q", {"x": 0.5, "y": 1}).stamped(0)
+    evolving.add("1", filters, {"a": 1, "b": 0, "unused": 3})
+    for bounds in ({}, {"a": 1}, {"a": 1, "b": None}, {"a": 1, "b": float("nan")}):
+        for change in (
+            lambda bounds=bounds: evolving.add("1", filters, bounds),
+            lambda bounds=bounds: evolving.add("2", filters, bounds),
+            lambda bounds=bounds: evolving.change("1", bounds),
+        ):
+            with pytest.raises(ParameterError):
+                change()
+            evolving._check()
+            assert evolving.match(event, {}) == ["1"]
 
 
 # What the definition need not be asked

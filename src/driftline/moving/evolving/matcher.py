@@ -27,6 +27,7 @@ from typing import TypeAlias
 import numpy as np
 
 from driftline.errors import InvalidValue
+from driftline.matching.bounds import admitted, parameters_of
 from driftline.matching.choice import make_matcher
 from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher
 from driftline.model.event import Event
@@ -92,10 +93,12 @@ class Evolving:
         self, id: str, filters: tuple[Filter, ...], bounds: Bounds = NO_BOUNDS, start: int = 0
     ) -> None:
         """Take in what goes by this id, replacing what did; it becomes the last added."""
-        self.discard(id)
         plain = filters
         if any(map(evolves, filters)):
             plain = tuple(one for one in filters if not evolves(one))
+        if len(plain) < len(filters) or id in self._place:
+            bounds = admitted(parameters_of(filters), bounds)
+        self.discard(id)
         if plain or not filters:
             self._plain.add(id, plain, bounds)
         self._place[id] = next(self._added)
@@ -105,12 +108,13 @@ class Evolving:
 
     def change(self, id: str, bounds: Bounds, start: int = 0) -> None:
         """Move the bounds of what is there; its place in the order stays. KeyError if not there."""
-        if id not in self._said:
+        if id not in self._place:
             raise KeyError(id)
+        if id in self._rows:
+            bounds = admitted(parameters_of(self._said[id]), bounds)
+            self._enter(id, bounds, start)
         if id in self._plain:
             self._plain.change(id, bounds)
-        if id in self._rows:
-            self._enter(id, bounds, start)
 
     def discard(self, id: str) -> None:
         """Forget an id; nothing happens if it is not there."""
