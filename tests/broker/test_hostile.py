@@ -11,7 +11,7 @@ from driftline.broker.links import Role
 from driftline.broker.requests import Confirm, Interested, Observed, Publish, Subscribe
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station, _payloads
-from driftline.errors import InvalidValue
+from driftline.errors import InvalidValue, NotSupported
 from driftline.language.advertising import advertisement
 from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
@@ -226,3 +226,12 @@ def test_an_offer_of_anything_covers_and_meets_all() -> None:
     assert decode_control(encode_control(Offer({"k": anything}))) == Offer({"k": anything})
     assert anything.covers(Event("q", {"any": 1}))
     assert not some.covers(Event("q", {"any": 1}))
+
+
+def test_a_sequence_with_a_step_that_evolves_is_refused() -> None:
+    broker = Broker("b")
+    broker.connect("n", Role.PEER)
+    (step,) = parse("SELECT * FROM q WHERE x < env('v')").filters()
+    with pytest.raises(NotSupported, match="evolve"):
+        broker.handle(Interest(sequences={"s": Sequence(((step,), (step,)))}), "n", 0)
+    broker._check()

@@ -35,6 +35,7 @@ from driftline.model.filter import Filter
 from driftline.model.message import Home, Interest, Neighbours, Offer, Sequence, Steps
 from driftline.model.value import Value
 from driftline.moving.evolving.choice import make_evolving
+from driftline.moving.evolving.plan import evolves
 from driftline.moving.parametric.updates import Spoken, updated
 from driftline.routing.advertisements import Advertisements
 from driftline.routing.subscriptions import News, Subscriptions, Which
@@ -66,6 +67,12 @@ def _check_bound(filters: Iterable[Filter]) -> None:
         plain = not one.conditions and all(part.constant for part in one.constraints)
         if not plain and parameters_of((one,)):
             raise NotSupported(str(one), "parameters are bound where the subscriber is")
+
+
+def _check_steady(filters: Iterable[Filter]) -> None:
+    for one in filters:
+        if evolves(one):
+            raise NotSupported(str(one), "a sequence has no steps that evolve")
 
 
 class Links:
@@ -252,6 +259,7 @@ class Links:
         if self.roles.get(link) not in (Role.PEER, Role.CLIENT):
             return []  # A master wants all, and members say what they want to the whole mesh.
         _check_bound((*said.added.values(), *_filters_of(said.sequences.values())))
+        _check_steady(_filters_of(said.sequences.values()))
         moved = {key: self._updated(link, key, new) for key, new in said.updates.items()}
         wanted: dict[str, Filter | Sequence] = {**said.added, **moved, **said.sequences}
         removed = self._unsaid(link, said, self.subscriptions.keys)

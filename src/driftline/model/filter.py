@@ -24,6 +24,7 @@ from driftline.model.variables import attributes_of, bind, fold, variables_of
 # Beyond this many filters a condition is cheaper to evaluate than to spread; the part that would
 # go over is kept whole as one condition, which is exact but cannot be indexed or compared.
 FILTERS_MAX = 64
+_SMALL = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Filter:
     conditions: tuple[Expression, ...] = ()
     # Worked out when first asked for: filters are looked up far more often than made.
     _hash: int = field(init=False, compare=False, repr=False)
+    _small: bool = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
         try:
@@ -42,6 +44,16 @@ class Filter:
         except AttributeError:
             found = hash((self.type, self.constraints, self.conditions))
             object.__setattr__(self, "_hash", found)
+            return found
+
+    @property
+    def small(self) -> bool:
+        """Has it few enough nodes to be kept in a memory of many?"""
+        try:
+            return self._small
+        except AttributeError:
+            found = _fewer(self, _SMALL)
+            object.__setattr__(self, "_small", found)
             return found
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -81,6 +93,18 @@ class Filter:
         parts = [*map(str, self.constraints), *(part.written(NOT) for part in self.conditions)]
         source = "" if self.type is None else f"{self.type}: "
         return source + (" AND ".join(parts) or "TRUE")
+
+
+def _fewer(one: Filter, most: int) -> bool:
+    stack: list[object] = [*one.conditions, *(part.operand for part in one.constraints)]
+    while stack and most > 0:
+        node = stack.pop()
+        most -= 1
+        if isinstance(node, tuple):
+            stack.extend(node)
+        elif isinstance(node, Expression):
+            stack.extend(node.children())
+    return not stack
 
 
 # Matchers, covering and reviews ask for the filters of the same subscription again and again.

@@ -48,8 +48,7 @@ VALUES: tuple[object, ...] = (0, 1, 2, 3, -1, 0.5, 2.0, 10**12, 1e300, 2**53 + 1
 @pytest.fixture(params=[0, 16])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """With kernels from the first row, and with the definition for a few."""
-    for module in (family, matcher):
-        monkeypatch.setattr(module, "FEW", request.param)
+    monkeypatch.setattr(matcher, "FEW", request.param)
     monkeypatch.setattr(adaptive, "_LOOKS", 3)
     monkeypatch.setattr(versioned, "_PATIENCE", 2)
     return int(request.param)

@@ -22,7 +22,6 @@ other arithmetic for arrays, and the rest is for the definition.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -32,14 +31,13 @@ from driftline.model.constraint import Constraint, Operator
 from driftline.model.expression import Expression, Parameter
 from driftline.model.filter import Filter
 from driftline.model.predicate import Comparison
+from driftline.model.remember import remembered
 from driftline.model.variables import Variables, attributes_of, variables_of, walk
 from driftline.moving.evolving.arrays import supported
 from driftline.moving.evolving.motion import motion_of, sizes_of
 from driftline.moving.evolving.started import parts_of, replaced
 from driftline.moving.parametric.slots import Values, opened
 
-# Many subscriptions have the same text.
-_REMEMBERED = 4096
 # What is larger is for the definition: to take it apart takes time that grows with its square.
 _NODES_MAX = 256
 
@@ -104,14 +102,14 @@ def evolves(one: Filter) -> bool:
     return _evolves(one)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def _evolves(one: Filter) -> bool:
     return any(part.variables().evolving for part in one.constraints) or any(
         variables_of(part).evolving for part in one.conditions
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def shape_of(one: Filter) -> tuple[Filter, Values]:
     """What a filter has in common with those that differ in constants alone, and its constants.
 
@@ -141,7 +139,7 @@ def _common(variables: Variables) -> bool:
     return bool(variables.evolving) and not variables.private
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def plan_of(whole: Filter) -> Plan:
     """The parts of a filter."""
     fixed = replace(

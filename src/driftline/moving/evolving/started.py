@@ -17,16 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache
 
 from driftline.model.constraint import Constraint
 from driftline.model.expression import Arithmetic, Call, Elapsed, Expression, Literal, Now
 from driftline.model.filter import Filter
+from driftline.model.remember import remembered
 from driftline.model.value import microseconds_of, time_of
 from driftline.model.variables import variables_of, walk
-
-# Asked for again whenever a subscription moves.
-_REMEMBERED = 4096
 
 
 def told(one: Filter, start_us: int) -> Filter:
@@ -37,7 +34,7 @@ def told(one: Filter, start_us: int) -> Filter:
     return mapped(one, lambda node: since if isinstance(node, Elapsed) else node)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def heard(one: Filter) -> tuple[Filter, int | None]:
     """The filter with `elapsed()` for what was written out, and the start; None if it has none.
 

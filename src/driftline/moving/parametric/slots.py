@@ -16,21 +16,18 @@ here, folded where the subscriber is [PARAM §7.3].
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeAlias
 
 from driftline.model.constraint import Constraint
 from driftline.model.expression import Call, Expression, Literal, Parameter
 from driftline.model.filter import Filter
+from driftline.model.remember import remembered
 from driftline.model.value import Value
 
 Values: TypeAlias = tuple[Value, ...]
 
-# As many filters as are moved at a time, or nearly.
-_REMEMBERED = 4096
 
-
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def opened(one: Filter) -> tuple[Filter, Values]:
     """The shape of a filter, with a parameter for each constant, and the constants."""
     values: list[Value] = []
