@@ -181,8 +181,6 @@ class Engine:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
-        self._pass_time()
-        handle._check_active()  # A provider that was asked may have ended it.
         now = self._clock.now()
         loud = handle.on_change is not OnChange.SILENT
         if handle.id in self._rows:
@@ -482,6 +480,7 @@ class Engine:
                 self._following.look(handle, key, row, self._env, now)
 
     def _now(self) -> int:
+        self._pass_time()
         return self._clock.now()
 
     # Environment

@@ -93,16 +93,23 @@ class Handle:
         with a parameter of that name has `rebase` for that.
         """
         rebase = "rebase" not in self._standing.params and params.pop("rebase", False)
-        return self.rebase(**params) if rebase else self._set(params, None)
+        return self.rebase(**params) if rebase else self._set(params, rebase=False)
 
     def rebase(self, /, **params: object) -> int:
         """Like `set`, and let `elapsed()` count from now; without parameters they stay."""
-        return self._set(params or self.params, self._keeper._now())
+        return self._set(params, rebase=True)
 
-    def _set(self, params: Mapping[str, object], start_us: int | None) -> int:
-        self._check_active()
-        self._keeper._move(self, self._standing.moved_to(params, start_us))
+    def _set(self, params: Mapping[str, object], *, rebase: bool) -> int:
+        now = self._now()
+        values = params or self.params if rebase else params
+        self._keeper._move(self, self._standing.moved_to(values, now if rebase else None))
         return self.epoch
+
+    def _now(self) -> int:
+        """The time, after all that it makes due: that may move or end this very subscription."""
+        now = self._keeper._now()
+        self._check_active()
+        return now
 
     def add(self, condition: str, /, **params: object) -> int:
         """Ask for one more condition, with values for parameters that are new; the new epoch."""
@@ -117,7 +124,7 @@ class Handle:
         return self._restate(replaced(self.statement, condition, other), params)
 
     def _restate(self, statement: Statement, params: dict[str, object]) -> int:
-        self._check_active()
+        self._now()
         self._keeper._move(self, self._standing.restated(statement, params))
         return self.epoch
 

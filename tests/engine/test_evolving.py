@@ -424,3 +424,21 @@ def test_a_condition_that_cannot_be_executed_changes_nothing(engine: dl.Engine, 
     assert str(s.statement) == "SELECT * FROM quote WHERE price < 10"
     assert engine.publish(dl.Event("quote", {"price": 9})) == 1
     engine._check()
+
+
+def test_a_provider_that_moves_what_is_being_moved_counts_before(engine: dl.Engine, clock) -> None:
+    s = engine.subscribe("SELECT * FROM gust WHERE speed > :x + env('wind')", {"x": 1})
+    asked = 0
+
+    def wind() -> int:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            s.set(x=2)
+        return 0
+
+    engine.provide("wind", wind, every=1)
+    clock.advance(1)
+    assert s.set(x=3) == 2
+    assert (s.epoch, s.params) == (2, {"x": 3})
+    engine._check()

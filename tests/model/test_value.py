@@ -70,7 +70,9 @@ ADMITTED = [
 ]
 
 
-@pytest.mark.parametrize(("given_", "wanted"), ADMITTED, ids=[repr(g)[:30] for g, _ in ADMITTED])
+@pytest.mark.parametrize(
+    ("given_", "wanted"), ADMITTED, ids=[f"{type(g).__name__} {w!r}"[:40] for g, w in ADMITTED]
+)
 def test_a_value_is_brought_to_its_exact_type(given_: object, wanted: object) -> None:
     admitted = admit(given_, "x")
     assert same(admitted, wanted)
