@@ -7,6 +7,8 @@ keys        values as ordered keys    entries   filters by number
 programs    what a filter asks        rulers    where an axis is cut
 clusters    by type and equality      grid      narrow intervals      tiles   wide ones
 changes     enter, leave, move        match     which entries an event satisfies
+motion      bounds that move with time
+range_blocks, range_min               points (x, y), and whose minimum over a range of x changes
 """
 
 from __future__ import annotations

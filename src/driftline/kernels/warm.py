@@ -20,6 +20,8 @@ from driftline.kernels.keys import (
 )
 from driftline.kernels.layout import EQ, GE, NUMBER, SPARE_WORDS, TYPE_SPAN
 from driftline.kernels.match import match_event, match_many
+from driftline.kernels.range_blocks import least_within, make_room, pack, unpack
+from driftline.kernels.range_min import MESSAGE, change_tuples
 
 
 def warm_up() -> None:
@@ -49,3 +51,13 @@ def warm_up() -> None:
     hash_keys(texts, room, room, valid, room)
     number_key(np.int64(0))
     text_key(texts, 0, 0)
+    _warm_range_min()
+
+
+def _warm_range_min() -> None:
+    m = make_room(1, 1)
+    f, ids, points = m.view(np.float64), np.zeros(1, np.int64), np.zeros((1, 2))
+    pack(m, f, ids, points)
+    change_tuples(m, f, ids, points, np.zeros((1, MESSAGE)), np.zeros(2, np.int64), 0)
+    least_within(m, f, 0.0, 0.0)
+    unpack(m, f, ids, points)
