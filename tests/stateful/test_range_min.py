@@ -6,7 +6,10 @@ sides, tuples that are equal. Ranges begin and end at every x, between them and 
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from itertools import combinations_with_replacement
 from math import inf, nan
 
@@ -16,6 +19,8 @@ import pytest
 from numpy.typing import NDArray
 
 from driftline.errors import InvalidValue
+from driftline.kernels.jit import COMPILED
+from driftline.kernels.range_min import change_tuples
 from driftline.stateful.range_min import marginals
 from driftline.stateful.range_min.a2b_tree import A2BTree
 from driftline.stateful.range_min.blocks import Blocks, Messages
@@ -198,6 +203,17 @@ def test_3_000_000_changes(seed: int) -> None:
     run_batches(seed, 3_000_000)
 
 
+def test_the_same_without_the_compiler() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", __file__, "-k", "exactly and blocks"],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_blocks_and_tree_say_the_same_of_a_large_table(seed: int) -> None:
     """Many blocks, which are split and packed; with ties, and with none."""
     draw = random.Random(seed)
@@ -276,6 +292,42 @@ def test_the_first_and_the_last_tuple() -> None:
         structure._check()
 
 
+def test_what_was_large_may_become_empty_and_grow_again() -> None:
+    for make in KINDS.values():
+        structure = make()
+        for _ in range(2):
+            for id in range(300):
+                structure.change(id, (id, id))
+            for id in range(300):
+                structure.change(id, None)
+                structure._check()
+            assert len(structure) == 0
+
+
+def test_there_is_one_zero() -> None:
+    for make in KINDS.values():
+        structure = make()
+        assert str(structure.change(1, (-0.0, -0.0))[0]) == str(Change(0.0, 0.0, 0.0, -inf, inf))
+    messages = Blocks().change_many(np.array([1]), np.array([[-0.0, -0.0]]))
+    assert str(messages.of(0)[0]) == str(Change(0.0, 0.0, 0.0, -inf, inf))
+    upside_down = Maxima(Blocks())
+    assert str(upside_down.change(1, (0, 0))[0]) == str(Change(0.0, 0.0, 0.0, -inf, inf))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int16, np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_batch_of_any_numbers_is_taken_as_floats(kind: type, order: str) -> None:
+    """However they lie in memory: a kernel is compiled for one kind of array."""
+    ids = np.arange(20, dtype=np.int32)[::10]
+    points = np.array([[3, 7], [4, -7]], dtype=kind, order=order)
+    blocks = Blocks()
+    assert blocks.change_many(ids, points, np.ones(2, bool)).of(1) == [Change(-7, 4, 4, -inf, inf)]
+    assert blocks.minimum(3, 3) == 7
+    assert len(blocks.change_many(np.array([]), np.zeros((0, 2)))) == 0
+    if COMPILED:
+        assert len(change_tuples.signatures) == 1
+
+
 def test_numbers_at_the_ends_of_what_floats_can_say() -> None:
     ends = [LOWEST, -5e-324, 0.0, 5e-324, HIGHEST]
     for make in KINDS.values():
@@ -347,6 +399,10 @@ def test_what_is_no_id_is_refused(kind: str, id: object) -> None:
         ([1, 2], [[0.0, 0.0]]),
         ([1, 2], [["0", "0"], ["0", "0"]]),
         ([1, 2], [0.0, 1.0]),
+        ([1, 2], [[0, -(2**63)], [1, 1]]),
+        ([1, 2.5], [[0.0, 0.0], [1.0, 1.0]]),
+        (["1", "2"], [[0.0, 0.0], [1.0, 1.0]]),
+        ([1, 2**32], [[0.0, 0.0], [1.0, 1.0]]),
     ],
 )
 def test_a_batch_is_refused_as_a_whole(ids: list, points: list) -> None:

@@ -175,8 +175,6 @@ def _change_y(m: Words, f: Floats, b: int, s: int, y: float, out: Floats, count:
         set_y(m, f, p, s, y)
         return count
     set_y(m, f, p, s, y)
-    if y == old:
-        return count
     f[OLD_X], f[OLD_Y] = x, old
     m[WRITTEN] = count
     return _rises(m, f, p, s, x, old, out, count)

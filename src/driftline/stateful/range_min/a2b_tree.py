@@ -120,6 +120,7 @@ class A2BTree:
                 self._root = _Inner([_key(n) for n in both], [min(n.least) for n in both], both)
 
     def _check(self) -> None:
+        assert isinstance(self._root, _Leaf) or len(self._root.nodes) > 1
         held: list[tuple[int, Point]] = []
         _check(self._root, -math.inf, self._fanout, held)
         assert sorted(held) == sorted(self._points.items())

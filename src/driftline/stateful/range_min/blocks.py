@@ -82,7 +82,7 @@ class Blocks:
 
         InvalidValue if any of them may not be; nothing has changed then.
         """
-        ids = admit_ids(np.ascontiguousarray(ids, np.int64))
+        ids = admit_ids(np.asarray(ids))
         if present is None:
             points = admit_points(np.asarray(points))
         else:
@@ -149,6 +149,8 @@ class Blocks:
     def _check(self) -> None:
         m, f = self._m, self._f
         blocks, lows, tree, leaves = (m[one] for one in (at.BLOCKS, at.LOWS, at.TREE, at.LEAVES))
+        # It is packed before a change, which then may add a block or take a tuple away.
+        assert blocks <= at.SPARE + (len(self) + 1) // at.SPARSE + 1
         assert f[lows] == -math.inf
         assert sum(self._check_block(p) for p in range(blocks)) == len(self)
         assert np.count_nonzero(m[m[at.HOMES] :][: self._ids_cap]) == len(self)

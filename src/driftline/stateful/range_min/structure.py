@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -126,19 +126,23 @@ def read_arrays(table: pa.Table) -> tuple[Ids, Points]:
     return admit_ids(ids), admit_points(np.column_stack((xs, ys)))
 
 
-def admit_ids(ids: Ids) -> Ids:
+def admit_ids(ids: NDArray[Any]) -> Ids:
     """Many ids at once."""
+    if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
+        raise InvalidValue("ids", "a column of integers", f"{ids.dtype} {ids.shape}")
     if len(ids) and not 0 <= ids.min() <= ids.max() <= ID_MAX:
-        raise InvalidValue("id", f"integers from 0 to {ID_MAX}", f"{ids.min()} to {ids.max()}")
-    return ids
+        raise InvalidValue("ids", f"integers from 0 to {ID_MAX}", f"{ids.min()} to {ids.max()}")
+    return np.ascontiguousarray(ids, np.int64)
 
 
-def admit_points(points: Points) -> Points:
-    """Many points at once: rows of x and y."""
-    if points.dtype.kind not in "fiu" or points.ndim != 2 or points.shape[1] != 2:
+def admit_points(points: NDArray[Any]) -> Points:
+    """Many points at once: rows of x and y. A copy, laid out as kernels want it."""
+    kind = points.dtype.kind
+    if kind not in "fiu" or points.ndim != 2 or points.shape[1] != 2:
         raise InvalidValue("points", "rows of two numbers", f"{points.dtype} {points.shape}")
-    if points.dtype.kind != "f" and (np.abs(points) > EXACT_MAX).any():
+    if kind != "f" and ((points > EXACT_MAX).any() or (points < -EXACT_MAX).any()):
         raise InvalidValue("points", "integers of at most 53 bits", "a larger one")
     if not np.isfinite(points).all():
         raise InvalidValue("points", "finite numbers", "one that is not")
-    return points + 0.0
+    floats: Points = np.add(points, 0.0, dtype=np.float64, order="C")
+    return floats
