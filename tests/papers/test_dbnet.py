@@ -106,7 +106,7 @@ def test_a_hull_has_only_points_below_its_peak() -> None:
 
 
 def test_a_hull_takes_the_least_y_at_each_x() -> None:
-    """Two points at one x, and the same point twice: Definition 2 has neither in the hull."""
+    """By Definition 2 two equal points would keep each other out of the hull."""
     points = [(1, 4), (1, 4), (3, 6), (3, 8), (5, 7)]
     assert hull(points, 5, 2) == Hull((5, 7), ((3, 6), (1, 4)), ())
 

@@ -5,7 +5,7 @@ updates of y alone, where an insert comes from y = +inf and a delete goes there 
 gives the same messages without classifying anything, and is what the structures follow.
 
 We differ, where the paper's text does not hold:
-- Points are reduced to the least y at each x; a set with several would have them in no hull.
+- Points are reduced to the least y at each x: two equal ones would keep each other out of a hull.
 - A hull has only points below its peak (Definition 2 asks only that nearer ones be higher, so a
   point above the peak would be told as a minimum).
 - Corollary 1's Mar(t) is that of the update. It is that of the lower of both y, which reaches
