@@ -44,7 +44,7 @@ def joins(draw) -> JoinSubscription:
     columns = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=3, unique=True))
     on, where = draw(st.sampled_from(ON)), draw(st.sampled_from(WHERE))
     if on == "TRUE":
-        where = "stock.x = news.x AND " + where
+        where = f"stock.x = news.x AND ({where})"
     text = TEXT.format(columns=", ".join(columns), source=source, joined=joined, on=on, where=where)
     return JoinSubscription.of(parse(text))
 

@@ -103,6 +103,21 @@ def test_only_what_is_read_is_noticed() -> None:
     assert interest("$rows:stock", x).where != interest("$rows:stock", x, []).where
 
 
+def test_another_type_of_an_equal_value_is_a_change() -> None:
+    """Rows are told as they are: TRUE is not 1, and 1.0 is written otherwise."""
+    subscription = parse("SELECT x FROM stock")
+    asked = interest("$rows:stock", subscription.where, [parse_condition("x")])
+    for old, new in ((1, 1.0), (1, True), (0.0, -0.0)):
+        change = delivered(asked, {}, changed("stock", 1, stock(x=old), stock(x=new)))
+        assert repr(row_news(subscription, {}, change)[1:3]) == repr(({"x": new}, {"x": old}))
+
+
+def test_select_all_sees_a_column_come_and_go() -> None:
+    subscription = parse("SELECT * FROM stock")
+    change = changed("stock", 1, stock(x=1), stock(x=1, y=2))
+    assert row_news(subscription, {}, change)[1:3] == ({"x": 1, "y": 2}, {"x": 1})
+
+
 @given(conditions(), parameters(), steps())
 def test_a_message_is_forwarded_where_the_condition_is_true_of_a_side(where, params, program):
     asked = interest("$rows:stock", where)

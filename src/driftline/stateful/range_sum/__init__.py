@@ -10,7 +10,8 @@ B. Chandramouli, J. Xie, J. Yang: On the Database/Network Interface in Large-Sca
 Publish/Subscribe Systems, SIGMOD 2006. Cited as [DBNET].
 
 Read `reference` (what the aggregates mean), `tally` (a sum that can be undone), `extremes` (MIN and
-MAX of what comes and goes), `totals` (all of a view's numbers), `fold` (what is told).
+MAX of what comes and goes, by `ordered`), `totals` (all of a view's numbers), `fold` (what is
+told).
 
 **Sums are exact.** A float that was added and taken off again leaves what was there before, to the
 last bit, and the order of changes does not matter. Adding floats with a correction (Kahan,

@@ -13,29 +13,26 @@ compare, and while there are both there is no least.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
 
 from driftline.model.truth import Unknown
 from driftline.model.value import KIND_OF, Kind, Value, comparable
+from driftline.stateful.range_sum.ordered import Ordered
 
 
 class Extremes:
     """A multiset of values, in order.
 
-    A change finds its place in O(log N) and moves up to N pointers in one stroke: 10 µs for 100,000
-    different values. A heap would move fewer, but needs two for both ends, and to be rid of what
-    was taken off below its top.
+    Both ends are wanted, and whatever comes may go: a heap would have but one of them, and would
+    have to be rid of what was taken off below its top.
     """
 
     __slots__ = ("_counts", "_ordered")
 
     def __init__(self) -> None:
-        # The value is the one that came first of those that are equal, as 1 and 1.0 are.
         self._counts: dict[object, int] = {}
-        self._ordered: dict[Kind, list[Any]] = {}
+        # Of those that are equal, as 1 and 1.0 are, the one that came first.
+        self._ordered: dict[Kind, Ordered] = {}
 
     def add(self, value: Value, times: int) -> None:
         """Put the value in so many times; -1 takes it out."""
@@ -50,30 +47,31 @@ class Extremes:
         if bool(before) is not bool(after):
             self._place(KIND_OF[type(value)], value, came=after > 0)
 
-    def _place(self, kind: Kind, value: Any, came: bool) -> None:
-        ordered = self._ordered.setdefault(kind, [])
-        at = bisect_left(ordered, value)
+    def _place(self, kind: Kind, value: Value, came: bool) -> None:
+        ordered = self._ordered.setdefault(kind, Ordered())
         if came:
-            ordered.insert(at, value)
+            ordered.put(value)
         else:
-            del ordered[at]
+            ordered.remove(value)
             if not ordered:
                 del self._ordered[kind]
 
     def least(self) -> Value | Unknown:
         """The least value. O(1)."""
-        return self._end(0)
+        ordered = self._only()
+        return ordered if isinstance(ordered, Unknown) else ordered.least()
 
     def greatest(self) -> Value | Unknown:
         """The greatest value. O(1)."""
-        return self._end(-1)
+        ordered = self._only()
+        return ordered if isinstance(ordered, Unknown) else ordered.greatest()
 
-    def _end(self, at: int) -> Value | Unknown:
+    def _only(self) -> Ordered | Unknown:
+        """All the values, if they are of one kind."""
         if len(self._ordered) > 1:
             return Unknown("values of different types", "do not compare")
         for ordered in self._ordered.values():
-            value: Value = ordered[at]
-            return value
+            return ordered
         return Unknown("an extreme", "has no value to be")
 
     def items(self) -> Iterator[tuple[Value, int]]:
@@ -85,8 +83,8 @@ class Extremes:
     def _check(self) -> None:
         for kind, ordered in self._ordered.items():
             assert ordered
+            ordered._check()
             assert all(KIND_OF[type(value)] is kind for value in ordered)
-            assert all(a < b for a, b in pairwise(ordered))
         placed = {comparable(value) for ordered in self._ordered.values() for value in ordered}
         assert placed == self._counts.keys()
         assert all(count > 0 for count in self._counts.values())
