@@ -103,6 +103,13 @@ def test_only_what_is_read_is_noticed() -> None:
     assert interest("$rows:stock", x).where != interest("$rows:stock", x, []).where
 
 
+def test_rows_that_come_and_go_are_noticed_by_who_reads_nothing() -> None:
+    asked = interest("$rows:stock", parse_condition("TRUE"), [])
+    assert asked.matches(message_of(changed("stock", 1, None, stock(x=1))))
+    assert asked.matches(message_of(changed("stock", 1, stock(x=1), None)))
+    assert not asked.matches(message_of(changed("stock", 1, stock(x=1), stock(x=2))))
+
+
 def test_another_type_of_an_equal_value_is_a_change() -> None:
     """Rows are told as they are: TRUE is not 1, and 1.0 is written otherwise."""
     subscription = parse("SELECT x FROM stock")

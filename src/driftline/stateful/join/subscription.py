@@ -8,10 +8,11 @@ would be pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from driftline.errors import NotSupported
+from driftline.model.event import Event
 from driftline.model.expression import Attribute, Expression
 from driftline.model.predicate import Comparison, conjunction, conjuncts
 from driftline.model.subscription import Column, Subscription
@@ -20,7 +21,7 @@ from driftline.model.view import View
 from driftline.stateful.news import News
 from driftline.stateful.rows.change import Change
 from driftline.stateful.rows.interest import check_still, interest, renamed
-from driftline.stateful.rows.live import row_news
+from driftline.stateful.rows.live import Params, moved_news, row_news, rows_snapshot
 
 PAIRS = "$pairs:"
 
@@ -82,14 +83,28 @@ class JoinSubscription:
         columns = [column.expression for column in self.pairs.columns]
         return interest(self.pairing.type, self.pairs.where, columns)
 
-    def news(self, params: Mapping[str, Value], change: Change) -> News | None:
-        """What the change of a pair tells: that it entered, changed, left, or nothing.
+    def news(self, params: Params, change: Change) -> News | None:
+        """What the change of a pair tells: that it entered, changed, left, or nothing."""
+        return self._told(row_news(self.pairs, params, change))
 
-        The keys are those of the rows of FROM and of JOIN.
-        """
-        told = row_news(self.pairs, params, change)
-        flipped = told is not None and self.view.source != self.pairing.tables[0]
-        return told._replace(keys=told.keys[::-1]) if told is not None and flipped else told
+    def moved(
+        self, before: Params, after: Params, keys: tuple[Value, ...], pair: Event
+    ) -> News | None:
+        """What a move of the parameters tells of a pair that stands still."""
+        return self._told(moved_news(self.pairs, before, after, keys, pair))
+
+    def snapshot(
+        self, params: Params, pairs: Iterable[tuple[tuple[Value, ...], Event]]
+    ) -> list[News]:
+        """One for each pair that satisfies the condition, in the order they come."""
+        found = rows_snapshot(self.pairs, params, pairs)
+        return [news for news in map(self._told, found) if news is not None]
+
+    def _told(self, news: News | None) -> News | None:
+        """With the key of the row of FROM before that of JOIN, as the subscriber wrote them."""
+        if news is None or self.view.source == self.pairing.tables[0]:
+            return news
+        return news._replace(keys=news.keys[::-1])
 
 
 def _columns(part: Expression, tables: tuple[str, str]) -> tuple[str, str] | None:
