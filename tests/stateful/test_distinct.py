@@ -9,21 +9,24 @@ from hypothesis import strategies as st
 from driftline.errors import NotSupported
 from driftline.language.sql import parse
 from driftline.model.event import Event
+from driftline.model.notification import NotificationKind
 from driftline.model.view import View
 from driftline.stateful.distinct.fold import Distinct
 from driftline.stateful.distinct.reference import answer
-from driftline.stateful.news import Values, value_key
+from driftline.stateful.news import News, Values, value_key
 from driftline.stateful.rows.interest import interest_of_view
 from tests.stateful.home import Home, conditions, delivered, parameters, steps
 
 SELECTED = ("x", "s", '"on"', "x > 1", "coalesce(s, 'none')", "x + :p", "ce_id")
+CONDITIONS = ("TRUE", "x BETWEEN :p AND 3", "s IS NOT NULL", "y > 0 OR :select")
 
 
 @st.composite
 def views(draw) -> View:
     columns = draw(st.lists(st.sampled_from(SELECTED), min_size=1, max_size=2, unique=True))
-    view = parse(f"SELECT DISTINCT {', '.join(columns)} FROM stock WHERE x BETWEEN :p AND 3")
-    if draw(st.booleans()):
+    where = draw(st.sampled_from(CONDITIONS))
+    view = parse(f"SELECT DISTINCT {', '.join(columns)} FROM stock WHERE {where}")
+    if draw(st.integers(0, 2)):
         return view
     return View(view.columns, view.source, draw(conditions()), distinct=True)
 
@@ -105,6 +108,27 @@ def test_equal_values_of_two_types_are_one() -> None:
         for key, x in enumerate((1, 1.0, True))
     ]
     assert [news and news.values for news in told] == [{"x": 1}, None, {"x": True}]
+
+
+def test_counts_survive() -> None:
+    view, home = parse("SELECT DISTINCT x FROM stock"), Home()
+    one = Event("stock", {"x": 1}, time=0)
+    fold = Distinct(view, {}, [home.apply((key, one)).new for key in (1, 2)])
+    fold = Distinct.load(view, {}, fold.dump())
+    assert fold.take(home.apply((1, None))) is None
+    assert fold.take(home.apply((2, None))) == ("leave", {}, {"x": 1}, ())
+
+
+def test_a_value_that_stays_while_a_parameter_moves_is_known_as_it_was_told() -> None:
+    view, home = parse("SELECT DISTINCT x FROM stock WHERE y >= :p"), Home()
+    for key, x, y in ((1, 1, 0), (2, 1.0, 5), (3, 2, 0), (4, 3, -5)):
+        home.apply((key, Event("stock", {"x": x, "y": y}, time=0)))
+    fold = Distinct(view, {"p": 0}, home.rows())
+    assert repr(fold.move({"p": 5}, home.rows())) == repr(
+        [News(NotificationKind.LEAVE, {}, {"x": 2})]
+    )
+    assert repr([news.values for news in fold.snapshot()]) == "[{'x': 1}]"
+    assert repr(fold.take(home.apply((2, None))).old) == "{'x': 1}"
 
 
 def test_what_moves_by_itself_is_refused() -> None:

@@ -141,6 +141,17 @@ def test_what_is_taken_off_leaves_no_trace(kept, passing, order: random.Random):
     assert Fraction(busy.total, 1 << busy.scale) == Fraction(plain.total, 1 << plain.scale)
 
 
+@given(st.lists(numbers() | st.just("no number"), min_size=1), st.integers(0, 20))
+def test_a_sum_of_two_parts_is_the_sum_of_all(values, cut):
+    whole, left, right = Tally(), Tally(), Tally()
+    for at, value in enumerate(values):
+        whole.add(value, 1)
+        (left if at < cut else right).add(value, 1)
+    left.merge(right)
+    left._check()
+    assert (repr(left.sum()), left.count) == (repr(whole.sum()), whole.count)
+
+
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1))
 def test_floats_add_up_as_fsum_says(values):
     tally = Tally()
@@ -243,6 +254,15 @@ def test_a_sum_in_ticks_is_exact() -> None:
     assert 0.1 + 0.2 + 0.3 != 0.6
 
 
+def test_a_value_in_ticks_is_the_decimal_that_was_written() -> None:
+    """Not the float nearest to it, which is .25 here: the next float is .375."""
+    fold, home = follow("SELECT SUM(money) FROM stock")
+    fold.take(home.apply((1, row(money=900719925474099.2))))
+    news = fold.take(home.apply((2, row(money=-900719925474099))))
+    assert news.values == {"SUM(money)": 0.2}
+    assert Fraction(900719925474099.2) % 1 == Fraction("0.25")
+
+
 def test_a_sum_of_no_numbers_is_null_while_they_are_there() -> None:
     fold, home = follow("SELECT SUM(y) FROM stock")
     fold.take(home.apply((1, row(y=1))))
@@ -279,6 +299,23 @@ def test_having_decides_and_sees_what_is_not_told() -> None:
         ({"n": 2}, {"n": 3}),
         ({"n": 2}, {"n": 4}),
     ]
+
+
+def test_what_was_told_survives_though_it_is_no_longer_so() -> None:
+    class Never:
+        def tells(self, told: Values, now: Values) -> bool:
+            return False
+
+    class Always:
+        def tells(self, told: Values, now: Values) -> bool:
+            return True
+
+    view, home = parse("SELECT COUNT(*) AS n, MIN(x) AS m FROM stock"), Home()
+    fold = Aggregates(view, {}, totals_of(view, {}, []), Never())
+    assert fold.take(home.apply((1, row(x=3)))) is None
+    fold = Aggregates.load(view, {}, fold.dump(), gate=Always())
+    news = fold.take(home.apply((2, row(x=2))))
+    assert news == ("change", {"n": 2, "m": 2}, {"n": 0, "m": None}, ())
 
 
 def test_what_is_told_belongs_to_the_subscriber() -> None:

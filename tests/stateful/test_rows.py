@@ -57,6 +57,8 @@ def test_a_row_that_comes_or_goes_has_one_side() -> None:
     assert came.attributes["CHANGED"] is True
     assert "NEW" not in gone.attributes
     assert gone.stamp == 7
+    entered = Event("stock", {"key": 1}, time=5, entered=6)
+    assert message_of(changed("stock", 1, None, entered)).stamp == 6
 
 
 def test_whatever_attributes_are_called_they_do_not_collide() -> None:
