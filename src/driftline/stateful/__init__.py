@@ -1,10 +1,13 @@
-"""MESSAGES REFORMULATED: whose result depends on the data becomes a filter like any other.
+"""MESSAGES REFORMULATED: subscriptions with state, carried by a network that has none.
 
 A filter can be decided by looking at one event. A subscription to a result (the least price in a
-range, say) cannot: whether an event changes it depends on everything said before. Here that state
-is kept once, where the data is, and each change of the data is said anew as messages that carry
-what a subscriber needs to know: the new result, and whom it concerns. Those travel and are matched
-like any other event, so brokers know nothing of tables, and the keeper nothing of subscribers.
+range, say) cannot: whether an event changes it depends on everything said before. A reformulator is
+three functions: a change of a table becomes messages (at the table's home, where the state is kept
+once), a subscription becomes a stateless filter over those messages (in the network), and a message
+is folded into what the subscriber knows (at its edge), which may be something to tell.
 
-range_min   the least (or largest) y of the tuples whose x is in a range
+Read `range_min` (the least or largest y of the tuples whose x is in a range); `rows` (a row's
+change as one message), then what rides on it: `range_sum` (COUNT, SUM, AVG, and MIN and MAX over
+any condition), `distinct`, `join`. `news` is what folds tell, `cells` how values lie in what they
+dump.
 """

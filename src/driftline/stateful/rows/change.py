@@ -1,0 +1,119 @@
+"""What happened to a row, and how is that one message?
+
+    upsert stock {symbol: 'IBM', price: 10}    over    {symbol: 'IBM', price: 9}
+    $rows:stock {KEY: 'IBM', OLD: TRUE, OLD_symbol: 'IBM', OLD_price: 9,
+                 NEW: TRUE, NEW_symbol: 'IBM', NEW_price: 10, CHANGED_price: TRUE}
+
+`OLD` and `NEW` are there if the row was and is there: without them `price IS NULL` would be true of
+a row that does not exist. `CHANGED` is there if the row came or went, `CHANGED_<name>` for each
+attribute that is not the very same value as before. The envelope of the rows is carried alike
+(`OLD_ce_time`), so that conditions over it hold, and a row can be had back as it was.
+
+Every attribute of a row gets one of the prefixes and all else has none, so no two collide whatever
+a publisher calls its attributes. That leaves the type: one that begins with `$` is nobody's but the
+system's, and must be refused where events, tables and subscriptions come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from driftline.errors import InvalidValue
+from driftline.model.event import ENVELOPE, Event
+from driftline.model.value import Value, microseconds_of, same
+
+RESERVED = "$"
+"""What the types of the system's own messages begin with."""
+
+ROWS = "$rows:"
+OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED"
+KEYS = ("KEY", "KEY_2")
+"""A row has one key, a pair of rows (see `join`) two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row before and after; None where there is none. `type` is that of its messages."""
+
+    type: str
+    keys: tuple[Value, ...]
+    old: Event | None
+    new: Event | None
+
+    @property
+    def table(self) -> str:
+        """The table whose row it is."""
+        return self.type.partition(":")[2]
+
+
+def changed(table: str, key: Value, old: Event | None, new: Event | None) -> Change:
+    """The change of a table's row."""
+    return Change(ROWS + table, (key,), old, new)
+
+
+def is_derived(type: str) -> bool:
+    """Is it the type of a message the system made, which no publisher may use?"""
+    return type.startswith(RESERVED)
+
+
+def message_of(change: Change, at: int | None = None) -> Event:
+    """The change as one event; `at` is its stamp, by default that of the new row."""
+    attributes: dict[str, Value] = dict(zip(KEYS, change.keys, strict=False))
+    before = _side(change.old, OLD, attributes)
+    after = _side(change.new, NEW, attributes)
+    if change.old is None or change.new is None:
+        attributes[CHANGED] = True
+    for name in before | after:
+        if not same(before.get(name), after.get(name)):
+            attributes[f"{CHANGED}_{name}"] = True
+    if at is None and change.new is not None:
+        at = change.new.stamp
+    return Event(change.type, attributes, time=at, entered=at)
+
+
+def change_of(message: Event) -> Change:
+    """The change that a message says: the inverse of `message_of`."""
+    keys = tuple(message.attributes[name] for name in KEYS if name in message.attributes)
+    if not is_derived(message.type) or not keys:
+        raise InvalidValue("message", "a change of a row", message.type)
+    return Change(message.type, keys, _row(message, OLD), _row(message, NEW))
+
+
+def _side(row: Event | None, side: str, attributes: dict[str, Value]) -> dict[str, Value]:
+    """Write one side of the change into the message's attributes, and give it back."""
+    if row is None:
+        return {}
+    values = dict(_values(row))
+    attributes[side] = True
+    for name, value in values.items():
+        attributes[f"{side}_{name}"] = value
+    return values
+
+
+def _values(row: Event) -> Iterator[tuple[str, Value]]:
+    yield from row.attributes.items()
+    for name in ENVELOPE:
+        value = row.envelope(name)
+        if value is not None:
+            yield name, value
+
+
+def _row(message: Event, side: str) -> Event | None:
+    if side not in message.attributes:
+        return None
+    prefix = side + "_"
+    found = {
+        name[len(prefix) :]: value
+        for name, value in message.attributes.items()
+        if name.startswith(prefix)
+    }
+    kind, id, source, time, entered = (found.pop(name, None) for name in ENVELOPE)
+    return Event(
+        str(kind),
+        found,
+        time=microseconds_of(time) if time is not None else None,  # type: ignore[arg-type]
+        id=id,  # type: ignore[arg-type]  # written by `_values`, like the others
+        source=source,  # type: ignore[arg-type]
+        entered=microseconds_of(entered) if entered is not None else None,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,196 @@
+"""A change of a row is one message, and says all there is to say of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.errors import InvalidValue, NotSupported
+from driftline.language.sql import parse, parse_condition
+from driftline.matching.index import Index
+from driftline.matching.scan import Scan
+from driftline.model.event import Event
+from driftline.model.rows import LiveRows
+from driftline.model.scope import Scope
+from driftline.model.subscription import Column, Subscription
+from driftline.stateful.rows.change import (
+    Change,
+    change_of,
+    changed,
+    is_derived,
+    message_of,
+)
+from driftline.stateful.rows.interest import interest
+from driftline.stateful.rows.live import moved_news, row_news, rows_snapshot
+from driftline.testing import strategies
+from tests.stateful.home import Home, conditions, delivered, parameters, steps
+
+
+def stock(**attributes: object) -> Event:
+    return Event("stock", attributes, time=5)
+
+
+def test_the_message_has_both_sides_and_what_changed() -> None:
+    change = changed("stock", "IBM", stock(symbol="IBM", price=9), stock(symbol="IBM", price=10))
+    message = message_of(change)
+    shown = {name: v for name, v in message.attributes.items() if "ce_" not in name}
+    assert message.type == "$rows:stock"
+    assert is_derived(message.type)
+    assert message.stamp == 5
+    assert shown == {
+        "KEY": "IBM",
+        "OLD": True,
+        "OLD_symbol": "IBM",
+        "OLD_price": 9,
+        "NEW": True,
+        "NEW_symbol": "IBM",
+        "NEW_price": 10,
+        "CHANGED_price": True,
+    }
+
+
+def test_a_row_that_comes_or_goes_has_one_side() -> None:
+    came = message_of(changed("stock", 1, None, stock(key=1, price=9)))
+    gone = message_of(changed("stock", 1, stock(key=1, price=9), None), at=7)
+    assert "OLD" not in came.attributes
+    assert came.attributes["CHANGED"] is True
+    assert "NEW" not in gone.attributes
+    assert gone.stamp == 7
+    entered = Event("stock", {"key": 1}, time=5, entered=6)
+    assert message_of(changed("stock", 1, None, entered)).stamp == 6
+
+
+def test_whatever_attributes_are_called_they_do_not_collide() -> None:
+    names = ("OLD", "NEW", "KEY", "KEY_2", "CHANGED", "OLD_price", "NEW_price", "OLD_ce_time")
+    old = stock(**{name: at for at, name in enumerate(names)}, price=1)
+    new = stock(**{name: -at for at, name in enumerate(names)}, price=2)
+    for change in (changed("stock", 1, old, new), changed("stock", 1, None, new)):
+        assert change_of(message_of(change)) == change
+
+
+def test_what_is_no_change_of_a_row_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="a change of a row"):
+        change_of(stock(KEY=1))
+
+
+@pytest.mark.parametrize("text", ["t > now()", "x < elapsed()", "x < env('e')"])
+def test_what_moves_by_itself_is_refused(text: str) -> None:
+    with pytest.raises(NotSupported, match="follows changes of rows"):
+        interest("$rows:stock", parse_condition(text))
+
+
+def test_a_missing_row_is_not_a_row_of_nulls() -> None:
+    asked = interest("$rows:stock", parse_condition("price IS NULL"))
+    assert not asked.matches(message_of(changed("stock", 1, None, stock(price=1))))
+    assert asked.matches(message_of(changed("stock", 1, None, stock())))
+
+
+def test_a_range_becomes_two_filters_that_an_index_can_hold() -> None:
+    asked = interest("$rows:stock", parse_condition("price BETWEEN :lo AND :hi"))
+    filters = asked.filters()
+    assert len(filters) == 2
+    assert all(not one.conditions for one in filters)
+
+
+def test_only_what_is_read_is_noticed() -> None:
+    (x, y) = (parse_condition(name) for name in "xy")
+    asked = interest("$rows:stock", parse_condition("x > 0"), [y])
+    old = stock(x=1, y=1, z=1)
+    assert not asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=1, z=2))))
+    assert asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=2, z=1))))
+    assert asked.matches(message_of(changed("stock", 1, old, stock(x=2, y=1, z=1))))
+    assert asked.matches(message_of(changed("stock", 1, old, None)))
+    assert len(asked.filters()) == 2
+    assert interest("$rows:stock", x).where != interest("$rows:stock", x, []).where
+
+
+def test_rows_that_come_and_go_are_noticed_by_who_reads_nothing() -> None:
+    asked = interest("$rows:stock", parse_condition("TRUE"), [])
+    assert asked.matches(message_of(changed("stock", 1, None, stock(x=1))))
+    assert asked.matches(message_of(changed("stock", 1, stock(x=1), None)))
+    assert not asked.matches(message_of(changed("stock", 1, stock(x=1), stock(x=2))))
+
+
+def test_another_type_of_an_equal_value_is_a_change() -> None:
+    """Rows are told as they are: TRUE is not 1, and 1.0 is written otherwise."""
+    subscription = parse("SELECT x FROM stock")
+    asked = interest("$rows:stock", subscription.where, [parse_condition("x")])
+    for old, new in ((1, 1.0), (1, True), (0.0, -0.0)):
+        change = delivered(asked, {}, changed("stock", 1, stock(x=old), stock(x=new)))
+        assert repr(row_news(subscription, {}, change)[1:3]) == repr(({"x": new}, {"x": old}))
+
+
+def test_select_all_sees_a_column_come_and_go() -> None:
+    subscription = parse("SELECT * FROM stock")
+    change = changed("stock", 1, stock(x=1), stock(x=1, y=2))
+    assert row_news(subscription, {}, change)[1:3] == ({"x": 1, "y": 2}, {"x": 1})
+
+
+@given(conditions(), parameters(), steps())
+def test_a_message_is_forwarded_where_the_condition_is_true_of_a_side(where, params, program):
+    asked = interest("$rows:stock", where)
+    assert parse(str(asked)) == asked
+    home = Home()
+    for step in program:
+        change = home.apply(step)
+        sides = [row for row in (change.old, change.new) if row is not None]
+        wanted = any(where.evaluate(Scope(row, params)) is True for row in sides)
+        assert (delivered(asked, params, change) is not None) is wanted
+
+
+@given(st.lists(st.tuples(conditions(), parameters()), min_size=1, max_size=4), steps())
+def test_matchers_find_the_messages(asked, program):
+    matchers = (Scan(), Index())
+    for at, (where, params) in enumerate(asked):
+        filters = interest("$rows:stock", where).filters(params)
+        for matcher in matchers:
+            matcher.add(str(at), filters)
+    home = Home()
+    for step in program:
+        message = message_of(home.apply(step))
+        found, indexed = (matcher.match(message) for matcher in matchers)
+        assert found == indexed
+
+
+_columns = st.lists(
+    st.builds(Column, strategies.attributes()), max_size=3, unique_by=lambda column: column.name
+)
+
+
+@given(conditions(), _columns, parameters(), parameters(), steps(), st.integers(0, 14))
+def test_rows_enter_change_and_leave_as_the_model_says(
+    where, columns, params, moved, program, moves_at
+):
+    """The definition keeps what it told; one message is enough to say the same."""
+    subscription = Subscription(tuple(columns), "stock", where)
+    read = None if not columns else [column.expression for column in columns]
+    asked = interest("$rows:stock", where, read)
+    live = LiveRows(subscription)
+    home = Home()
+    for at, step in enumerate(program):
+        if at == moves_at:
+            for key, row in home.table.items():
+                wanted = live.take(key, Scope(row, moved))
+                news = moved_news(subscription, params, moved, (key,), row)
+                assert repr(wanted) == repr(None if news is None else tuple(news[:3]))
+            params = moved
+        change = home.apply(step)
+        wanted = live.take(step[0], None if change.new is None else Scope(change.new, params))
+        came = delivered(asked, params, change)
+        news = None if came is None else row_news(subscription, params, came)
+        assert repr(wanted) == repr(None if news is None else tuple(news[:3]))
+        assert news is None or news.keys == (step[0],)
+    rows = [((key,), row) for key, row in home.table.items()]
+    told = rows_snapshot(subscription, params, rows)
+    assert [news.keys for news in told] == [(key,) for key, _ in live_rows(home, live)]
+
+
+def live_rows(home: Home, live: LiveRows) -> list[tuple[object, Event]]:
+    seen = live.keys()
+    return [(key, row) for key, row in home.table.items() if key in seen]
+
+
+def test_nothing_at_all_tells_nothing() -> None:
+    change = Change("$rows:stock", (1,), None, None)
+    assert row_news(Subscription(), {}, change) is None
