@@ -42,12 +42,20 @@ from driftline.broker.requests import (
 )
 from driftline.broker.settings import Settings
 from driftline.clock import Clock, SystemClock
+from driftline.doors import (
+    Wanted,
+    admit_advertisement,
+    admit_event,
+    admit_statement,
+    check_followed,
+    check_handler,
+    check_party,
+    check_provider,
+    microseconds,
+)
 from driftline.errors import InvalidValue, NotSupported, ParameterError, TableError
 from driftline.following import Following
 from driftline.handle import Handle, OnChange
-from driftline.language.advertising import advertisement as read_advertisement
-from driftline.language.builder import Term, select
-from driftline.language.sql import parse
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
@@ -61,13 +69,10 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
-from driftline.model.view import View
 from driftline.moving.evolving.choice import Chosen
-from driftline.moving.evolving.crossing import followed
 from driftline.outlets import Handler, Outlets
 
 Provider: TypeAlias = Callable[[], object]
-Wanted: TypeAlias = str | Statement | Term
 
 
 class Engine:
@@ -95,7 +100,7 @@ class Engine:
             matcher=matcher,
             advertised=advertised,
             evolving=evolving,
-            interval=_microseconds(interval, "interval"),
+            interval=microseconds(interval, "interval"),
             stores=False,
             alone=True,
         )
@@ -121,13 +126,13 @@ class Engine:
         on_change: OnChange | str = OnChange.SILENT,
     ) -> Handle:
         """Ask to be told; `rows=True` over a table asks for its live set of matching rows."""
-        statement = _statement(wanted)
+        statement = admit_statement(wanted)
         if on_change not in tuple(OnChange):
             raise InvalidValue("on_change", " or ".join(OnChange), show(on_change))
         on_change = OnChange(on_change)
-        _check_party(party)
+        check_party(party)
         if on_change is OnChange.FOLLOW:
-            _check_followed(statement, rows)
+            check_followed(statement, rows)
         self._pass_time()
         now = self._clock.now()
         standing = Standing.of(statement, params, now)
@@ -154,8 +159,8 @@ class Engine:
         It never narrows one [SIENA §3.7]. A text with unbound parameters covers nothing that
         depends on them: give `params`, or use the handle's own `cancel`.
         """
-        general = _statement(wanted)
-        _check_party(party)
+        general = admit_statement(wanted)
+        check_party(party)
         given = {str(name) for name, _ in items_of(params, "parameters")}
         extra = given - general.variables().parameters
         if extra:
@@ -198,7 +203,7 @@ class Engine:
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
-        scope = handle._standing.scope(_event(event).entering(self._clock.now()), self._env)
+        scope = handle._standing.scope(admit_event(event).entering(self._clock.now()), self._env)
         if isinstance(handle.statement, Pattern):
             sequence = self._broker.edge.sequence(handle.id) or SequenceMatcher(handle.statement)
             return explain_pattern(sequence, scope)
@@ -209,12 +214,12 @@ class Engine:
 
     def suspend(self, party: str) -> None:
         """Tell a party nothing for now; the last thousand of what comes are kept."""
-        _check_party(party)
+        check_party(party)
         self._outlets.suspend(party)
 
     def resume(self, party: str) -> None:
         """Tell a party what was kept for it, and go on. What was forgotten is told as a gap."""
-        _check_party(party)
+        check_party(party)
         self._outlets.resume(party)
         self._outlets.call()
 
@@ -224,8 +229,8 @@ class Engine:
         It is called with the handle and the notification, when the operation that led to it is
         done; so it may publish, subscribe and cancel. If it raises, the others are told first.
         """
-        _check_party(party)
-        _check_handler(handler)
+        check_party(party)
+        check_handler(handler)
         self._outlets.redirect(party, handler)
 
     # The broker
@@ -276,8 +281,8 @@ class Engine:
         `TableError` and nobody is told anything. The event is stamped with the clock, unless it
         carries the stamp of an earlier entry: so a replay gives the same answers.
         """
-        _check_party(party)
-        event = _event(event)
+        check_party(party)
+        event = admit_event(event)
         self._pass_time()
         now = self._clock.now()
         event = event.entering(now)
@@ -497,8 +502,8 @@ class Engine:
         There is no thread: it is asked before whatever is done next (see `wake`). While it raises,
         or gives nothing, the variable is unknown; `unknown` says why.
         """
-        asked = None if provider is None else _microseconds(every, "every")
-        _check_provider(provider)
+        asked = None if provider is None else microseconds(every, "every")
+        check_provider(provider)
         self._ask("", Watch(name, asked))
         if provider is None:
             self._providers.pop(name, None)
@@ -572,21 +577,21 @@ class Engine:
 
     def advertise(self, says: str | Advertisement, *, party: str = "") -> Advertisement:
         """Say what the party will publish."""
-        read = _advertisement(says)
-        _check_party(party)
+        read = admit_advertisement(says)
+        check_party(party)
         self._ask(party, Advertise("", f"a{next(self._ids)}", read))
         return read
 
     def unadvertise(self, party: str, says: str | Advertisement) -> int:
         """Take back all of the party's advertisements that this one covers; how many."""
-        general = _advertisement(says)
+        general = admit_advertisement(says)
         before = len(self._broker.advertised(party))
         self._ask(party, Unadvertise("", general))
         return before - len(self._broker.advertised(party))
 
     def interested(self, says: str | Advertisement) -> bool:
         """Would anyone subscribed want some of what is advertised? May say yes too often."""
-        read = _advertisement(says)
+        read = admit_advertisement(says)
         (reply,) = self._broker.handle(Interested("", read), "", self._clock.now())
         assert isinstance(reply, Reply)
         return reply.interested or any(
@@ -609,63 +614,6 @@ class Engine:
             live._check(self._declared(live.subscription.source).items())
 
 
-def _event(given: object) -> Event:
-    if not isinstance(given, Event):
-        raise InvalidValue("event", "an Event", show(given))
-    return given
-
-
 def _scope_at(handle: Handle, row: Event, env: Mapping[str, Value], now: int) -> Scope:
     """A row seen without a new event: `now()` is the clock."""
     return handle._standing.scope(row.stamped(now), env)
-
-
-def _check_provider(given: object) -> None:
-    if given is not None and not callable(given):
-        raise InvalidValue("provider", "a function without arguments", show(given))
-
-
-def _check_followed(statement: Statement, rows: bool) -> None:
-    if not rows or not isinstance(statement, Subscription):
-        raise NotSupported(
-            str(statement), 'on_change="follow" is for a live set of rows: rows=True'
-        )
-    problem = followed(statement)
-    if problem is not None:
-        raise NotSupported(str(statement), problem)
-
-
-def _microseconds(seconds: object, where: str) -> int:
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    # Written so that NaN does not get further.
-    if number and 1e-6 <= seconds <= 1e9:  # type: ignore[operator]
-        return round(seconds * 1e6)  # type: ignore[operator]
-    raise InvalidValue(where, "seconds, from a millionth to a thousand million", show(seconds))
-
-
-def _check_handler(given: object) -> None:
-    if given is not None and not callable(given):
-        raise InvalidValue("handler", "a function of a handle and a notification", show(given))
-
-
-def _check_party(given: object) -> None:
-    if not isinstance(given, str):
-        raise InvalidValue("party", "a name", show(given))
-
-
-def _advertisement(says: object) -> Advertisement:
-    if isinstance(says, Advertisement):
-        return says
-    return read_advertisement(says)  # type: ignore[arg-type]  # which refuses what is no text
-
-
-def _statement(wanted: Wanted) -> Statement:
-    """The model of what is wanted, if the engine can execute it."""
-    if isinstance(wanted, Term):
-        statement: Statement = select(where=wanted)
-    elif isinstance(wanted, Subscription | Pattern | View):
-        statement = wanted
-    else:
-        statement = parse(wanted)
-    check_executable(statement)
-    return statement
