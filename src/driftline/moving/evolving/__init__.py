@@ -7,7 +7,7 @@ is told once. **Cost.** Somebody must evaluate the rule: at every event (lazy), 
 (versioned), or at most once in a while (cached).
 
 C. Cañas, K. Zhang, B. Kemme, J. Kienzle, H.-A. Jacobsen: Self-Evolving Subscriptions for
-Content-Based Publish/Subscribe Systems, ICDCS 2017. Cited as [EVOLVE].
+Content-Based Publish/Subscribe Systems. Cited as [EVOLVE].
 
 Read `started` (what travels), `plan` (the parts of a filter), `family` (rows of one shape), `ways`
 with `lazy`, `cached`, `versioned` and `adaptive`, `matcher` (all of it), `as_of` (the paper's own

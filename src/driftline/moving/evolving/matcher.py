@@ -58,7 +58,6 @@ class Evolving:
         "_added",
         "_families",
         "_fixed",
-        "_interval",
         "_key_of",
         "_make_way",
         "_numbers",
@@ -73,7 +72,6 @@ class Evolving:
     def __init__(self, matcher: Matcher, way: str = "adaptive", interval: int = SECOND) -> None:
         self._plain = matcher
         self._fixed = make_matcher("auto")
-        self._interval = interval
         self._make_way = _maker(way, interval)
         self._numbers = count()
         self._added = count()
@@ -176,9 +174,8 @@ class Evolving:
         found = self._plain.match(event)
         if not self._families:
             return found
-        evolving = {
-            name.split("\n", 1)[1] for _, name in self._satisfied(event, env, at, first=False)
-        }
+        rows = self._satisfied(event, env, at, first=False)
+        evolving = {name.split("\n", 1)[1] for name in rows}
         if not evolving:
             return found
         return sorted(evolving.union(found), key=self._place.__getitem__)
@@ -191,7 +188,8 @@ class Evolving:
 
     def _satisfied(
         self, event: Event, env: Mapping[str, Value], at: int | None, first: bool
-    ) -> Iterator[tuple[Family, str]]:
+    ) -> Iterator[str]:
+        """The names of the rows that hold."""
         if at is None:
             at = event.stamp
         for key in self._fixed.match(event):
@@ -204,7 +202,7 @@ class Evolving:
                 moment = Moment(event, env, at)
                 rows = _rows(family, self._ways[key], moment, first)
             for row in rows:
-                yield family, family.names[row]
+                yield family.names[row]
 
     def advance(self, at: int, env: Mapping[str, Value]) -> None:
         """The environment is about to change; events are judged by what they are asked with."""

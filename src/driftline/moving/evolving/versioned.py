@@ -3,7 +3,7 @@
 A version of every row holds for a window of time; an event within it finds its candidates in the
 index, whose cost hardly depends on how many rows there are, and these are looked at as they are
 now. Time pays: when a window is over all rows are changed at once. The paper's queue, ordered by
-the next evolution, is here one window for the whole family: a batch costs a tenth of single
+the next evolution, is here one window for the whole family: a batch costs a fifth of single
 changes, and it is made when the first event comes that needs it, so windows that nobody looks at
 cost nothing.
 
