@@ -33,6 +33,7 @@ from driftline.broker.environment import check_variable
 from driftline.broker.requests import (
     Advertise,
     Cancel,
+    Declare,
     Interested,
     Observed,
     Request,
@@ -53,24 +54,31 @@ from driftline.doors import (
     check_provider,
     microseconds,
 )
-from driftline.errors import InvalidValue, NotSupported, ParameterError, TableError
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    NotSupported,
+    ParameterError,
+    TableError,
+)
 from driftline.following import Following
 from driftline.handle import Handle, OnChange
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
-from driftline.model.covering import Statement, covers, intersects
+from driftline.model.covering import Statement, covers
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation, explain, explain_pattern
 from driftline.model.notification import Notification, NotificationKind
 from driftline.model.pattern import Pattern, SequenceMatcher
-from driftline.model.rows import LiveRows
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
+from driftline.model.view import View
 from driftline.moving.evolving.choice import Chosen
 from driftline.outlets import Handler, Outlets
+from driftline.stateful.news import News
 
 Provider: TypeAlias = Callable[[], object]
 
@@ -106,11 +114,12 @@ class Engine:
         )
         self._broker = Broker("engine", settings=settings)
         self._handles: dict[str, Handle] = {}
-        self._rows: dict[str, LiveRows] = {}
-        self._tables: dict[str, Table] = {}
+        # The event that is being published: what whoever is told meanwhile is told of.
+        self._cause: Event | None = None
         self._ids = count(1)
         self._outlets = Outlets()
         self._following = Following()
+        self._followed: dict[str, dict[str, None]] = {}
         self._providers: dict[str, Provider] = {}
         self._failed: dict[str, str] = {}
 
@@ -135,20 +144,25 @@ class Engine:
             check_followed(statement, rows)
         self._pass_time()
         now = self._clock.now()
-        standing = Standing.of(statement, params, now)
         # What moves over last events tells of them too, so there must be some that are kept.
-        kept = rows or on_change is not OnChange.SILENT
-        table = self._table_of(statement) if kept else None
+        if rows or on_change is not OnChange.SILENT:
+            self._table_of(statement)
+        if rows:
+            assert isinstance(statement, Subscription)
+            statement = View.of_rows(statement)
+        if isinstance(statement, View):
+            for name in statement.tables:
+                self._broker.tables.get(name)
+        standing = Standing.of(statement, params, now)
         handle = Handle(self, f"s{next(self._ids)}", party, standing, on_change)
         self._handles[handle.id] = handle
-        if rows and table is not None:
-            assert isinstance(statement, Subscription)
-            self._rows[handle.id] = LiveRows(statement)
-            self._snapshot(handle, table, now)
-            self._follow(handle, now)
-            self._outlets.call()
-        else:
-            self._ask(party, Subscribe("", handle.id, standing))
+        try:
+            self._perform(self._broker.handle(Subscribe("", handle.id, standing), party, now))
+        except DriftlineError:
+            del self._handles[handle.id]
+            raise
+        self._follow(handle, now)
+        self._outlets.call()
         return handle
 
     def unsubscribe(
@@ -178,28 +192,27 @@ class Engine:
         handle.active = False
         self._handles.pop(handle.id, None)
         self._following.forget(handle.id)
-        if self._rows.pop(handle.id, None) is None:
-            self._ask(handle.party, Cancel("", handle.id))
+        for followed in self._followed.values():
+            followed.pop(handle.id, None)
+        self._ask(handle.party, Cancel("", handle.id))
 
     def _move(self, handle: Handle, standing: Standing) -> None:
-        if handle.id in self._rows and standing.statement != handle.statement:
+        if handle.of_rows and standing.statement != handle._standing.statement:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
         now = self._clock.now()
         loud = handle.on_change is not OnChange.SILENT
-        if handle.id in self._rows:
-            handle._standing = standing
+        before = self._last_events(handle, now) if loud and not handle.of_rows else {}
+        handle._standing = standing
+        asked = Subscribe("", handle.id, standing, quietly=handle.of_rows)
+        self._perform(self._broker.handle(asked, handle.party, now))
+        if handle.of_rows:
             if loud:
                 self._reevaluate(handle, now)
             self._follow(handle, now)
-        else:
-            before = self._last_events(handle, now) if loud else {}
-            handle._standing = standing
-            asked = Subscribe("", handle.id, standing)
-            self._perform(self._broker.handle(asked, handle.party, now))
-            if loud:
-                self._tell_shift(handle, before, now)
+        elif loud:
+            self._tell_shift(handle, before, now)
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
@@ -207,7 +220,9 @@ class Engine:
         if isinstance(handle.statement, Pattern):
             sequence = self._broker.edge.sequence(handle.id) or SequenceMatcher(handle.statement)
             return explain_pattern(sequence, scope)
-        assert isinstance(handle.statement, Subscription)
+        if isinstance(handle.statement, View):
+            why = "a view follows a table: single events do not match it"
+            raise NotSupported(str(handle.statement), why)
         return explain(handle.statement, scope)
 
     # Parties
@@ -256,6 +271,9 @@ class Engine:
             told += self._tell(self._handles[id], NotificationKind.GAP, event, {})
         for id in deliver.subscriptions:
             handle = self._handles[id]
+            if id in deliver.news:
+                told += self._tell_news(handle, deliver.news[id], event)
+                continue
             scope = handle._standing.scope(event, env)
             statement = handle.statement
             if isinstance(statement, Pattern):
@@ -267,6 +285,26 @@ class Engine:
                 values = statement.select(scope)
                 told += self._tell(handle, NotificationKind.EVENT, event, values)
         return told
+
+    def _tell_news(self, handle: Handle, told: tuple[News, ...], message: Event) -> int:
+        """Tell a view what a message, or a snapshot, came to."""
+        snapshots = [news for news in told if news.kind is NotificationKind.SNAPSHOT]
+        for news in told:
+            key = news.keys[0] if len(news.keys) == 1 else news.keys or None
+            event = self._cause
+            if news.kind is NotificationKind.SNAPSHOT and handle.of_rows:
+                event = self._table_of(handle.statement).get(news.keys[0])
+            self._tell(
+                handle,
+                news.kind,
+                event,
+                news.values,
+                old=news.old,
+                key=key,
+                last=bool(snapshots) and news is snapshots[-1],
+                at=message.stamp,
+            )
+        return len(told)
 
     @property
     def _env(self) -> Mapping[str, Value]:
@@ -285,16 +323,15 @@ class Engine:
         event = admit_event(event)
         self._pass_time()
         now = self._clock.now()
-        event = event.entering(now)
-        table = self._tables.get(event.type) if self._tables else None
-        key = None
-        if table is not None:
-            self._broker.check_advertised(event, party)
-            key = table.declaration.admit(event)
-        told = self._perform(self._broker.publish(event, party, now))
-        if table is not None and key is not None:
-            table.put(key, event)
-            told += self._row_changed(table, key, event)
+        self._cause = event = event.entering(now)
+        try:
+            told = self._perform(self._broker.publish(event, party, now))
+        finally:
+            self._cause = None
+        if event.type in self._broker.tables:
+            # Since it was looked at, which may be long ago: a replay keeps its stamps.
+            key = event.attributes[self._broker.tables.get(event.type).declaration.key]
+            self._row_followed(event.type, key, event, event.stamp or 0)
         self._outlets.call()
         return told
 
@@ -307,7 +344,7 @@ class Engine:
         *,
         events: tuple[Event, ...] = (),
         old: dict[str, Value | None] | None = None,
-        key: Value | None = None,
+        key: Value | tuple[Value, ...] | None = None,
         last: bool = False,
         at: int | None = None,
     ) -> int:
@@ -324,37 +361,23 @@ class Engine:
 
     def table(self, name: str, key: str, ticks: Mapping[str, str | int] | None = None) -> None:
         """Declare that events of this type are upserts of a table. Saying it twice is fine."""
-        declaration = TableDeclaration.of(name, key, ticks)
-        existing = self._tables.get(name)
-        if existing is None:
-            self._tables[name] = Table(declaration)
-        elif existing.declaration != declaration:
-            raise TableError(
-                name, f"already declared with another key or ticks: {existing.declaration}"
-            )
+        self._ask("", Declare("", TableDeclaration.of(name, key, ticks)))
 
     def delete(self, name: str, key: object) -> bool:
         """Remove a row; was there one?"""
-        table = self._declared(name)
+        declaration = self._broker.tables.get(name).declaration
         self._pass_time()
-        row = table.remove(key)
+        row, effects = self._broker.delete(name, key, self._clock.now())
         if row is None:
             return False
-        # The key as the row had it: 1 and 1.0 name the same row.
-        self._row_changed(table, row.attributes[table.declaration.key], None)
+        self._perform(effects)
+        self._row_followed(name, row.attributes[declaration.key], None, 0)
         self._outlets.call()
         return True
 
     def rows(self, name: str) -> list[Event]:
         """The rows of a table now, each as the event that last set it."""
-        return [row for _, row in self._declared(name).items()]
-
-    def _declared(self, name: str) -> Table:
-        table = self._tables.get(name)
-        if table is None:
-            known = ", ".join(sorted(self._tables)) or "none"
-            raise TableError(name, f"is not declared (declared: {known})")
-        return table
+        return [row for _, row in self._broker.tables.get(name).items()]
 
     def _table_of(self, statement: Statement) -> Table:
         if not isinstance(statement, Subscription):
@@ -363,55 +386,25 @@ class Engine:
             )
         if statement.source is None:
             raise TableError("?", "rows=True and on_change need FROM a declared table")
-        return self._declared(statement.source)
+        return self._broker.tables.get(statement.source)
 
-    def _row_changed(self, table: Table, key: Value, event: Event | None) -> int:
-        told = 0
-        for id, live in self._rows.items():
-            if live.subscription.source == table.declaration.name:
-                handle = self._handles[id]
-                scope = None if event is None else handle._standing.scope(event, self._env)
-                told += self._tell_row(handle, live, key, scope, event)
-                if handle.on_change is OnChange.FOLLOW:
-                    # Since it was looked at, which may be long ago: a replay keeps its stamps.
-                    at = 0 if event is None or event.stamp is None else event.stamp
-                    self._following.look(handle, key, event, self._env, at)
-        return told
+    def _row_followed(self, table: str, key: Value, row: Event | None, at: int) -> None:
+        """A row is another one, or gone: when does it enter or leave next?"""
+        for id in self._followed.get(table, ()):
+            self._following.look(self._handles[id], key, row, self._env, at)
 
-    def _tell_row(
-        self,
-        handle: Handle,
-        live: LiveRows,
-        key: Value,
-        scope: Scope | None,
-        event: Event | None,
-        at: int | None = None,
-    ) -> int:
-        news = live.take(key, scope)
+    def _tell_row(self, handle: Handle, key: Value, scope: Scope, at: int) -> int:
+        news = self._broker.edge.views.rows(handle.id).live.take((key,), scope)
         if news is None:
             return 0
         kind, values, old = news
-        return self._tell(handle, kind, event, values, old=old, key=key, at=at)
-
-    def _snapshot(self, handle: Handle, table: Table, now: int) -> None:
-        """One notification per matching row, the last one marked."""
-        live = self._rows[handle.id]
-        found = []
-        for key, row in table.items():
-            news = live.take(key, _scope_at(handle, row, self._env, now))
-            if news is not None:
-                found.append((key, row, news[1]))
-        for at, (key, row, values) in enumerate(found, 1):
-            last = at == len(found)
-            self._tell(handle, NotificationKind.SNAPSHOT, row, values, key=key, last=last, at=now)
+        return self._tell(handle, kind, None, values, old=old, key=key, at=at)
 
     def _reevaluate(self, handle: Handle, now: int) -> int:
         """A variable moved: tell which rows entered, changed and left by that."""
-        live = self._rows[handle.id]
         told = 0
         for key, row in self._table_of(handle.statement).items():
-            scope = _scope_at(handle, row, self._env, now)
-            told += self._tell_row(handle, live, key, scope, None, now)
+            told += self._tell_row(handle, key, _scope_at(handle, row, self._env, now), now)
         return told
 
     def _last_events(self, handle: Handle, now: int) -> dict[Value, dict[str, Value | None]]:
@@ -463,7 +456,7 @@ class Engine:
             row = self._table_of(handle.statement).get(key)
             assert row is not None
             scope = handle._standing.scope(row.stamped(at), self._env)
-            told += self._tell_row(handle, self._rows[id], key, scope, None, at)
+            told += self._tell_row(handle, key, scope, at)
             self._following.look(handle, key, row, self._env, at)
         # Only then: what providers say now was not so before.
         return told + self._poll(now) if self._providers else told
@@ -481,7 +474,9 @@ class Engine:
         That is when it was looked at: what happens between two readings of the clock counts too.
         """
         if handle.on_change is OnChange.FOLLOW:
-            for key, row in self._table_of(handle.statement).items():
+            table = self._table_of(handle.statement)
+            self._followed.setdefault(table.declaration.name, {})[handle.id] = None
+            for key, row in table.items():
                 self._following.look(handle, key, row, self._env, now)
 
     def _now(self) -> int:
@@ -531,8 +526,8 @@ class Engine:
         What reads one of them is never true.
         """
         found = self._broker.unknown()
-        for live in self._rows.values():
-            for name in live.subscription.variables().environment - self._env.keys():
+        for id in self._broker.edge.views:
+            for name in self._handles[id].statement.variables().environment - self._env.keys():
                 found[name] = found.get(name, 0) + 1
         return {
             name: self._failed.get(name, "nobody has given it a value") + f" ({some} conditions)"
@@ -554,14 +549,12 @@ class Engine:
         ]
         now = self._clock.now()
         before = {
-            handle.id: self._last_events(handle, now)
-            for handle in following
-            if handle.id not in self._rows
+            handle.id: self._last_events(handle, now) for handle in following if not handle.of_rows
         }
         self._perform(self._broker.handle(Observed(name, admitted), "", now))
         told = 0
         for handle in following:
-            if handle.id in self._rows:
+            if handle.of_rows:
                 told += self._reevaluate(handle, now)
                 self._follow(handle, now)
             else:
@@ -594,24 +587,18 @@ class Engine:
         read = admit_advertisement(says)
         (reply,) = self._broker.handle(Interested("", read), "", self._clock.now())
         assert isinstance(reply, Reply)
-        return reply.interested or any(
-            intersects(read, self._handles[id].statement, self._handles[id].params)
-            for id in self._rows
-        )
+        return reply.interested
 
     def _check(self) -> None:
         """Assert that every index agrees with the handles."""
         self._broker._check()
         held = {id: standing for id, _, standing in self._broker.edge}
-        assert held == {
-            id: handle._standing for id, handle in self._handles.items() if id not in self._rows
-        }
-        assert self._rows.keys() <= self._handles.keys()
-        for table in self._tables.values():
-            table._check()
-        for live in self._rows.values():
-            assert live.subscription.source is not None
-            live._check(self._declared(live.subscription.source).items())
+        assert held == {id: handle._standing for id, handle in self._handles.items()}
+        for handle in self._handles.values():
+            if handle.of_rows:
+                rows = self._table_of(handle.statement).items()
+                live = self._broker.edge.views.rows(handle.id).live
+                live._check((key,) for key, _ in rows)
 
 
 def _scope_at(handle: Handle, row: Event, env: Mapping[str, Value], now: int) -> Scope:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from driftline.handle import Handle
 from driftline.model.event import Event
@@ -32,7 +33,8 @@ class Following:
         which = (handle.id, comparable(key))
         last = self._due.pop(which, (0, 0))[1]
         self._keys.pop(which, None)
-        at = None if row is None else next_change(handle._standing, row, env, now)
+        standing = replace(handle._standing, statement=handle.statement)
+        at = None if row is None else next_change(standing, row, env, now)
         if at is not None:
             # A number of its own tells it from what was due before.
             self._due[which] = (at, last + 1)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from enum import StrEnum
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from driftline.errors import SubscriptionEnded
 from driftline.model.covering import Statement
@@ -19,6 +19,7 @@ from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification
 from driftline.model.standing import Standing
 from driftline.model.value import Value
+from driftline.model.view import View, ViewKind
 from driftline.moving.parametric.structure import added, removed, replaced
 
 
@@ -68,7 +69,13 @@ class Handle:
     @property
     def statement(self) -> Statement:
         """What was asked for."""
-        return self._standing.statement
+        statement = self._standing.statement
+        return statement.condition() if _of_rows(statement) else statement
+
+    @property
+    def of_rows(self) -> bool:
+        """Is it to a live set of rows?"""
+        return _of_rows(self._standing.statement)
 
     @property
     def params(self) -> dict[str, Value]:
@@ -154,3 +161,7 @@ class Handle:
     def _check_active(self) -> None:
         if not self.active:
             raise SubscriptionEnded(self.id)
+
+
+def _of_rows(statement: Statement) -> TypeGuard[View]:
+    return isinstance(statement, View) and statement.of is ViewKind.ROWS

@@ -160,9 +160,6 @@ def test_terms_and_models_are_accepted_like_texts(engine):
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT MIN(per) FROM stock WHERE risk BETWEEN 20 AND 60",
-        "SELECT DISTINCT sector FROM stock",
-        "SELECT a.x, b.y FROM a JOIN b ON a.k = b.k",
         "SELECT price FROM stock WHERE moved(price, by => 2)",
         "SELECT price FROM stock WHERE crossed(price, above => 2)",
     ],

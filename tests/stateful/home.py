@@ -18,6 +18,8 @@ from driftline.model.subscription import Subscription
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value
 from driftline.model.variables import variables_of
+from driftline.stateful.fold import Fold, Message
+from driftline.stateful.news import News
 from driftline.stateful.rows.change import Change, change_of, changed, message_of
 from driftline.testing import strategies
 
@@ -110,9 +112,14 @@ class Home:
 
 def delivered(interest: Subscription, params: Mapping[str, Value], change: Change) -> Change | None:
     """The change as it comes out of a network that forwards what one of the filters takes."""
-    message = message_of(change)
+    message = message_of(change, 0)
     truth = interest.truth(Scope(message, params)) is True
     filters = interest.filters(dict(params))
     assert truth == any(one.matches(Scope(message)) for one in filters)
     assert change_of(message) == change
     return change_of(message) if truth else None
+
+
+def taken(fold: Fold, change: Change) -> News | None:
+    """What the message of a change tells."""
+    return fold.take(Message(message_of(change, 0), {}))

@@ -16,7 +16,7 @@ from driftline.stateful.distinct.fold import Distinct
 from driftline.stateful.distinct.reference import answer
 from driftline.stateful.news import News, Values, value_key
 from driftline.stateful.rows.interest import interest_of_view
-from tests.stateful.home import Home, conditions, delivered, parameters, steps
+from tests.stateful.home import Home, conditions, delivered, parameters, steps, taken
 
 SELECTED = ("x", "s", '"on"', "x > 1", "coalesce(s, 'none')", "x + :p", "ce_id")
 CONDITIONS = ("TRUE", "x BETWEEN :p AND 3", "s IS NOT NULL", "y > 0 OR :select")
@@ -54,7 +54,8 @@ def test_told_iff_a_value_came_or_went(view, params, moved, first, program, move
         if at == moves_at:
             params = moved
             after = keys(answer(view, params, home.rows()))
-            told = fold.move(params, home.rows())
+            later = Distinct(view, params, home.rows())
+            told, fold = later.succeed(fold), later
             assert {key(n.values) for n in told if n.kind == "enter"} == after - before
             assert {key(n.old) for n in told if n.kind == "leave"} == before - after
             assert len(told) == len(before ^ after)
@@ -63,7 +64,7 @@ def test_told_iff_a_value_came_or_went(view, params, moved, first, program, move
         if survives:
             fold = Distinct.load(view, params, fold.dump())
         change = delivered(asked, params, home.apply(step))
-        news = None if change is None else fold.take(change)
+        news = None if change is None else taken(fold, change)
         after = keys(answer(view, params, home.rows()))
         came, gone = after - before, before - after
         kind = {(1, 1): "change", (1, 0): "enter", (0, 1): "leave"}.get((len(came), len(gone)))
@@ -92,7 +93,7 @@ def test_the_first_brings_it_and_the_last_takes_it() -> None:
 
     def told(symbol: str, risk: int | None, sector: str | None = None) -> object:
         row = Event("stock", {"risk": risk, "sector": sector}, time=0)
-        return fold.take(home.apply((symbol, None if risk is None else row)))
+        return taken(fold, home.apply((symbol, None if risk is None else row)))
 
     assert told("a", 30, "tech") == ("enter", {"sector": "tech"}, None, ())
     assert told("b", 40, "tech") is None
@@ -106,7 +107,7 @@ def test_the_first_brings_it_and_the_last_takes_it() -> None:
 def test_equal_values_of_two_types_are_one() -> None:
     fold, home = Distinct(parse("SELECT DISTINCT x FROM stock"), {}), Home()
     told = [
-        fold.take(home.apply((key, Event("stock", {"x": x}, time=0))))
+        taken(fold, home.apply((key, Event("stock", {"x": x}, time=0))))
         for key, x in enumerate((1, 1.0, True))
     ]
     assert [news and news.values for news in told] == [{"x": 1}, None, {"x": True}]
@@ -117,8 +118,8 @@ def test_counts_survive() -> None:
     one = Event("stock", {"x": 1}, time=0)
     fold = Distinct(view, {}, [home.apply((key, one)).new for key in (1, 2)])
     fold = Distinct.load(view, {}, fold.dump())
-    assert fold.take(home.apply((1, None))) is None
-    assert fold.take(home.apply((2, None))) == ("leave", {}, {"x": 1}, ())
+    assert taken(fold, home.apply((1, None))) is None
+    assert taken(fold, home.apply((2, None))) == ("leave", {}, {"x": 1}, ())
 
 
 def test_a_value_that_stays_while_a_parameter_moves_is_known_as_it_was_told() -> None:
@@ -126,11 +127,11 @@ def test_a_value_that_stays_while_a_parameter_moves_is_known_as_it_was_told() ->
     for key, x, y in ((1, 1, 0), (2, 1.0, 5), (3, 2, 0), (4, 3, -5)):
         home.apply((key, Event("stock", {"x": x, "y": y}, time=0)))
     fold = Distinct(view, {"p": 0}, home.rows())
-    assert repr(fold.move({"p": 5}, home.rows())) == repr(
-        [News(NotificationKind.LEAVE, {}, {"x": 2})]
-    )
+    later = Distinct(view, {"p": 5}, home.rows())
+    told, fold = later.succeed(fold), later
+    assert repr(told) == repr([News(NotificationKind.LEAVE, {}, {"x": 2})])
     assert repr([news.values for news in fold.snapshot()]) == "[{'x': 1}]"
-    assert repr(fold.take(home.apply((2, None))).old) == "{'x': 1}"
+    assert repr(taken(fold, home.apply((2, None))).old) == "{'x': 1}"
 
 
 def test_what_moves_by_itself_is_refused() -> None:

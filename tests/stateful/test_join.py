@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from driftline.errors import NotSupported
 from driftline.language.sql import parse
 from driftline.model.event import Event
+from driftline.model.standing import Standing
 from driftline.model.value import comparable, same
 from driftline.stateful.join.reference import answer
 from driftline.stateful.join.reformulate import Pairs
 from driftline.stateful.join.subscription import JoinSubscription, Pairing
-from tests.stateful.home import Home, delivered, parameters, steps
+from driftline.stateful.rows.fold import RowSet
+from tests.stateful.home import Home, delivered, parameters, steps, taken
 
 TEXT = "SELECT {columns} FROM {source} JOIN {joined} ON {on} WHERE {where}"
 COLUMNS = ("stock.y", "news.s", "stock.x", "news.x + :p", "stock.key", "news.ce_id")
@@ -71,11 +73,12 @@ def test_told_iff_a_result_tuple_changed(join, params, moved, program):
     pairs, asked = Pairs(join.pairing), join.interest()
     assert parse(str(asked)) == asked
     before = results(join, params, homes)
+    fold = pair_set(join, params, pairs)
     for table, step in program:
         told = {}
         for change in pairs.take(homes[table].apply(step)):
             came = delivered(asked, params, change)
-            news = None if came is None else join.news(params, came)
+            news = None if came is None else taken(fold, came)
             if news is not None:
                 hashed = tuple(map(comparable, news.keys))
                 assert hashed not in told, "told twice"
@@ -86,13 +89,19 @@ def test_told_iff_a_result_tuple_changed(join, params, moved, program):
         before = after
     first, second = (homes[name].table.items() for name in join.pairing.tables)
     rebuilt = Pairs(join.pairing, first, second)
-    snapshot = join.snapshot(params, rebuilt.snapshot())
+    snapshot = pair_set(join, params, rebuilt).snapshot()
     assert len(snapshot) == len(before)
     for news in snapshot:
         assert equal(news.values, before[tuple(map(comparable, news.keys))])
     after = results(join, moved, homes)
-    told = [join.moved(params, moved, *pair) for pair in rebuilt.snapshot()]
-    check({tuple(map(comparable, n.keys)): n for n in told if n is not None}, before, after)
+    told = pair_set(join, moved, rebuilt).succeed(fold)
+    check({tuple(map(comparable, news.keys)): news for news in told}, before, after)
+
+
+def pair_set(join, params, pairs: Pairs) -> RowSet:
+    fold = RowSet(join.pairs, Standing(join.view, params), turned=join.turned)
+    fold.fill(pairs.snapshot(), {}, 0)
+    return fold
 
 
 def check(told, before, after) -> None:
@@ -142,7 +151,7 @@ def test_names_with_dots_and_quotes_stay_apart() -> None:
     right = Event("a", {"k": 2, "b.c": 5}, time=0)
     pairs = Pairs(join.pairing, [(2, right)], [(1, left)])
     assert join.pairing.tables == ("a", "a.b")
-    (news,) = join.snapshot({}, pairs.snapshot())
+    (news,) = pair_set(join, {}, pairs).snapshot()
     assert (news.keys, news.values) == ((1, 2), {"p": 5, "q": 5})
 
 
@@ -154,10 +163,11 @@ def test_an_update_is_one_message_for_each_pair() -> None:
     )
     join, stock, news = JoinSubscription.of(view), Home("stock"), Home("news")
     pairs = Pairs(join.pairing)
+    fold = pair_set(join, {}, pairs)
 
     def told(home: Home, key: object, **row: object) -> list[object]:
         event = Event(home.table.declaration.name, row, time=0) if row else None
-        found = (join.news({}, change) for change in pairs.take(home.apply((key, event))))
+        found = (taken(fold, change) for change in pairs.take(home.apply((key, event))))
         return [one and (one.kind, one.keys, one.values, one.old) for one in found]
 
     ibm = {"stock.symbol": "IBM", "news.title": "up"}

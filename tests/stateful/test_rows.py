@@ -13,7 +13,10 @@ from driftline.matching.scan import Scan
 from driftline.model.event import Event
 from driftline.model.rows import LiveRows
 from driftline.model.scope import Scope
+from driftline.model.standing import Standing
 from driftline.model.subscription import Column, Subscription
+from driftline.model.view import View
+from driftline.stateful.news import News
 from driftline.stateful.rows.change import (
     Change,
     change_of,
@@ -21,10 +24,10 @@ from driftline.stateful.rows.change import (
     is_derived,
     message_of,
 )
+from driftline.stateful.rows.fold import RowSet
 from driftline.stateful.rows.interest import interest
-from driftline.stateful.rows.live import moved_news, row_news, rows_snapshot
 from driftline.testing import strategies
-from tests.stateful.home import Home, conditions, delivered, parameters, steps
+from tests.stateful.home import Home, conditions, delivered, parameters, steps, taken
 
 
 def stock(**attributes: object) -> Event:
@@ -33,7 +36,7 @@ def stock(**attributes: object) -> Event:
 
 def test_the_message_has_both_sides_and_what_changed() -> None:
     change = changed("stock", "IBM", stock(symbol="IBM", price=9), stock(symbol="IBM", price=10))
-    message = message_of(change)
+    message = message_of(change, 5)
     shown = {name: v for name, v in message.attributes.items() if "ce_" not in name}
     assert message.type == "$rows:stock"
     assert is_derived(message.type)
@@ -51,14 +54,12 @@ def test_the_message_has_both_sides_and_what_changed() -> None:
 
 
 def test_a_row_that_comes_or_goes_has_one_side() -> None:
-    came = message_of(changed("stock", 1, None, stock(key=1, price=9)))
-    gone = message_of(changed("stock", 1, stock(key=1, price=9), None), at=7)
+    came = message_of(changed("stock", 1, None, stock(key=1, price=9)), 0)
+    gone = message_of(changed("stock", 1, stock(key=1, price=9), None), 7)
     assert "OLD" not in came.attributes
     assert came.attributes["CHANGED"] is True
     assert "NEW" not in gone.attributes
     assert gone.stamp == 7
-    entered = Event("stock", {"key": 1}, time=5, entered=6)
-    assert message_of(changed("stock", 1, None, entered)).stamp == 6
 
 
 def test_whatever_attributes_are_called_they_do_not_collide() -> None:
@@ -66,7 +67,7 @@ def test_whatever_attributes_are_called_they_do_not_collide() -> None:
     old = stock(**{name: at for at, name in enumerate(names)}, price=1)
     new = stock(**{name: -at for at, name in enumerate(names)}, price=2)
     for change in (changed("stock", 1, old, new), changed("stock", 1, None, new)):
-        assert change_of(message_of(change)) == change
+        assert change_of(message_of(change, 0)) == change
 
 
 def test_what_is_no_change_of_a_row_is_refused() -> None:
@@ -82,8 +83,8 @@ def test_what_moves_by_itself_is_refused(text: str) -> None:
 
 def test_a_missing_row_is_not_a_row_of_nulls() -> None:
     asked = interest("$rows:stock", parse_condition("price IS NULL"))
-    assert not asked.matches(message_of(changed("stock", 1, None, stock(price=1))))
-    assert asked.matches(message_of(changed("stock", 1, None, stock())))
+    assert not asked.matches(message_of(changed("stock", 1, None, stock(price=1)), 0))
+    assert asked.matches(message_of(changed("stock", 1, None, stock()), 0))
 
 
 def test_a_range_becomes_two_filters_that_an_index_can_hold() -> None:
@@ -97,19 +98,19 @@ def test_only_what_is_read_is_noticed() -> None:
     (x, y) = (parse_condition(name) for name in "xy")
     asked = interest("$rows:stock", parse_condition("x > 0"), [y])
     old = stock(x=1, y=1, z=1)
-    assert not asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=1, z=2))))
-    assert asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=2, z=1))))
-    assert asked.matches(message_of(changed("stock", 1, old, stock(x=2, y=1, z=1))))
-    assert asked.matches(message_of(changed("stock", 1, old, None)))
+    assert not asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=1, z=2)), 0))
+    assert asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=2, z=1)), 0))
+    assert asked.matches(message_of(changed("stock", 1, old, stock(x=2, y=1, z=1)), 0))
+    assert asked.matches(message_of(changed("stock", 1, old, None), 0))
     assert len(asked.filters()) == 2
     assert interest("$rows:stock", x).where != interest("$rows:stock", x, []).where
 
 
 def test_rows_that_come_and_go_are_noticed_by_who_reads_nothing() -> None:
     asked = interest("$rows:stock", parse_condition("TRUE"), [])
-    assert asked.matches(message_of(changed("stock", 1, None, stock(x=1))))
-    assert asked.matches(message_of(changed("stock", 1, stock(x=1), None)))
-    assert not asked.matches(message_of(changed("stock", 1, stock(x=1), stock(x=2))))
+    assert asked.matches(message_of(changed("stock", 1, None, stock(x=1)), 0))
+    assert asked.matches(message_of(changed("stock", 1, stock(x=1), None), 0))
+    assert not asked.matches(message_of(changed("stock", 1, stock(x=1), stock(x=2)), 0))
 
 
 def test_another_type_of_an_equal_value_is_a_change() -> None:
@@ -117,14 +118,19 @@ def test_another_type_of_an_equal_value_is_a_change() -> None:
     subscription = parse("SELECT x FROM stock")
     asked = interest("$rows:stock", subscription.where, [parse_condition("x")])
     for old, new in ((1, 1.0), (1, True), (0.0, -0.0)):
-        change = delivered(asked, {}, changed("stock", 1, stock(x=old), stock(x=new)))
-        assert repr(row_news(subscription, {}, change)[1:3]) == repr(({"x": new}, {"x": old}))
+        home = Home()
+        first = home.apply((1, stock(x=old)))
+        fold = row_set(subscription, {}, home)
+        change = delivered(asked, {}, changed("stock", 1, first.new, stock(x=new)))
+        assert repr(taken(fold, change)[1:3]) == repr(({"x": new}, {"x": old}))
 
 
 def test_select_all_sees_a_column_come_and_go() -> None:
     subscription = parse("SELECT * FROM stock")
+    fold = row_set(subscription, {}, Home())
+    assert taken(fold, changed("stock", 1, None, stock(x=1))).kind == "enter"
     change = changed("stock", 1, stock(x=1), stock(x=1, y=2))
-    assert row_news(subscription, {}, change)[1:3] == ({"x": 1, "y": 2}, {"x": 1})
+    assert taken(fold, change)[1:3] == ({"x": 1, "y": 2}, {"x": 1})
 
 
 @given(conditions(), parameters(), steps())
@@ -148,7 +154,7 @@ def test_matchers_find_the_messages(asked, program):
             matcher.add(str(at), filters)
     home = Home()
     for step in program:
-        message = message_of(home.apply(step))
+        message = message_of(home.apply(step), 0)
         found, indexed = (matcher.match(message) for matcher in matchers)
         assert found == indexed
 
@@ -158,39 +164,55 @@ _columns = st.lists(
 )
 
 
-@given(conditions(), _columns, parameters(), parameters(), steps(), st.integers(0, 14))
+@given(
+    conditions(), _columns, parameters(), parameters(), steps(), st.integers(0, 14), st.booleans()
+)
 def test_rows_enter_change_and_leave_as_the_model_says(
-    where, columns, params, moved, program, moves_at
+    where, columns, params, moved, program, moves_at, survives
 ):
-    """The definition keeps what it told; one message is enough to say the same."""
+    """The definition sees every row; the fold sees what the network let through."""
     subscription = Subscription(tuple(columns), "stock", where)
     read = None if not columns else [column.expression for column in columns]
     asked = interest("$rows:stock", where, read)
-    live = LiveRows(subscription)
-    home = Home()
+    live, home = LiveRows(subscription), Home()
+    fold = row_set(subscription, params, home)
     for at, step in enumerate(program):
         if at == moves_at:
-            for key, row in home.table.items():
-                wanted = live.take(key, Scope(row, moved))
-                news = moved_news(subscription, params, moved, (key,), row)
-                assert repr(wanted) == repr(None if news is None else tuple(news[:3]))
             params = moved
+            later = row_set(subscription, params, home)
+            told, fold = later.succeed(fold), later
+            wanted = [
+                (kind, values, old, (key,))
+                for key, row in home.table.items()
+                if (news := live.take((key,), Scope(row, params))) is not None
+                for kind, values, old in [news]
+            ]
+            assert sorted(map(repr, told)) == sorted(repr(News(*one)) for one in wanted)
+        if survives:
+            loaded = RowSet(subscription, standing(subscription, params))
+            loaded.load(fold.dump())
+            assert repr(list(loaded.live.told())) == repr(list(fold.live.told()))
+            fold = loaded
         change = home.apply(step)
-        wanted = live.take(step[0], None if change.new is None else Scope(change.new, params))
+        scope = None if change.new is None else Scope(change.new, params)
+        wanted = live.take((step[0],), scope)
         came = delivered(asked, params, change)
-        news = None if came is None else row_news(subscription, params, came)
+        news = None if came is None else taken(fold, came)
         assert repr(wanted) == repr(None if news is None else tuple(news[:3]))
         assert news is None or news.keys == (step[0],)
-    rows = [((key,), row) for key, row in home.table.items()]
-    told = rows_snapshot(subscription, params, rows)
-    assert [news.keys for news in told] == [(key,) for key, _ in live_rows(home, live)]
+        fold.live._check((key,) for key, _ in home.table.items())
 
 
-def live_rows(home: Home, live: LiveRows) -> list[tuple[object, Event]]:
-    seen = live.keys()
-    return [(key, row) for key, row in home.table.items() if key in seen]
+def standing(rows: Subscription, params) -> Standing:
+    return Standing(View.of_rows(rows), params)
+
+
+def row_set(rows: Subscription, params, home: Home) -> RowSet:
+    fold = RowSet(rows, standing(rows, params))
+    fold.fill((((key,), row) for key, row in home.table.items()), {}, 0)
+    return fold
 
 
 def test_nothing_at_all_tells_nothing() -> None:
-    change = Change("$rows:stock", (1,), None, None)
-    assert row_news(Subscription(), {}, change) is None
+    rows = Subscription(source="stock")
+    assert taken(row_set(rows, {}, Home()), Change("$rows:stock", (1,), None, None)) is None

@@ -387,7 +387,7 @@ BAD_MESSAGES: dict[str, tuple[object, str]] = {
     "a name that is a number": ([7], "name: wanted a text"),
     "an unknown name": (
         ["hello"],
-        "one of interest, set, offer, neighbours, home, ask, answer, came 'hello'",
+        "one of interest, set, offer, neighbours, home, ask, answer, resync, came 'hello'",
     ),
     "a field too few": (["interest", False, []], "interest: wanted 5 fields, came 2"),
     "a field too many": ([*INTEREST, 1], "interest: wanted 5 fields, came 6"),

@@ -65,7 +65,7 @@ def _filled(matcher: str, place: str, parametric: bool, count: int) -> Broker:
     alone = place == "alone"
     broker = Broker("b", settings=Settings(matcher=matcher, stores=False, alone=alone))
     if not alone:
-        broker.connect("neighbour", Role.PEER)
+        broker.connect("neighbour", Role.PEER, 0)
     statement = parse(_WANTED)
     assert isinstance(statement, Subscription)
     for at in range(count):

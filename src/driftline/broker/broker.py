@@ -12,14 +12,24 @@ from collections.abc import Sequence as Series
 from dataclasses import replace
 from typing import TypeAlias
 
-from driftline.broker.edge import NO_RANGES, Edge, check_executable, exactly_routed, routed
-from driftline.broker.effects import Deliver, Effect, Key, Poll, Reply, Send, SendParcels, Store
+from driftline.broker.asking import Asking
+from driftline.broker.edge import (
+    NO_RANGES,
+    Edge,
+    check_executable,
+    check_remote,
+    exactly_routed,
+    routed,
+)
+from driftline.broker.effects import Effect, Key, Poll, Reply, Send, SendParcels, Store
 from driftline.broker.environment import Environment
 from driftline.broker.links import LOCAL, MESH, Links, Role
 from driftline.broker.requests import (
     Advertise,
     Cancel,
     Confirm,
+    Declare,
+    Delete,
     Interested,
     Observed,
     Publish,
@@ -35,8 +45,10 @@ from driftline.broker.requests import (
 )
 from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
+from driftline.broker.tables import HOME_OF, SNAPSHOT, Tables
+from driftline.broker.views import interest_of
 from driftline.broker.waves import Waves
-from driftline.errors import InvalidValue, NotAdvertised, NotSupported
+from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement, advertisement_covers
 from driftline.model.event import Event
 from driftline.model.filter import Filter
@@ -49,6 +61,7 @@ from driftline.model.message import (
     Neighbours,
     Offer,
     Parcel,
+    Resync,
     Sequence,
     Steps,
 )
@@ -57,6 +70,7 @@ from driftline.model.standing import Standing
 from driftline.model.value import Value, show
 from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
+from driftline.stateful.rows.change import is_derived
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
@@ -94,6 +108,12 @@ class Broker:
         self.edge = Edge(self.settings, put, self._count)
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
+        self.tables = Tables(put)
+        self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
+        # A broker that has lost what it knew must say so to whoever it meets.
+        self._forgetful = incarnation > 1 and not stored and not self.settings.alone
+        self._resynced: dict[str, int] = {}
+        self._cut = False
         self._advertised: dict[str, dict[str, Advertisement]] = {}
         self._waves = Waves()
         self._restless = Restless(None if self.settings.alone else self.settings.often)
@@ -106,10 +126,12 @@ class Broker:
 
     def _restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life has kept, as if it had only slept."""
+        self.tables.restore(stored)
         self.edge.restore(stored)
         self.environment.restore(stored)
         for id, _, standing in self.edge:
             self._let(self._routed(id, standing))
+        self.asking.keep(self.tables.home.tables)
         for key, value in stored.items():
             if key[0] == "seen":
                 assert isinstance(value, int)
@@ -117,6 +139,8 @@ class Broker:
             elif key[0] == "published":
                 assert isinstance(value, tuple)
                 self._published[key[1]] = value
+            elif key[0] == "cut":
+                self._cut = True
             elif key[0] == "advertised":
                 assert isinstance(value, Advertisement)
                 self._advertises(key[1], key[2], value)
@@ -127,9 +151,23 @@ class Broker:
         self.links.restore(stored)
         self._puts.clear()
 
-    def begin(self) -> list[Effect]:
+    def begin(self, now: int) -> list[Effect]:
         """What to do first after a crash: tell parties again what they may not have had."""
-        return self._out(self.edge.again())
+        return self._out(self._settled([*self.edge.again()], now))
+
+    def _settled(self, said: list[Effect], now: int) -> list[Effect]:
+        """The effects, with all that follows for tables and views."""
+        mine = [one for one in said if isinstance(one, Reply) and one.party == LOCAL]
+        if not mine and not self.asking.due:
+            return said
+        done = [one for one in said if not (isinstance(one, Reply) and one.party == LOCAL)]
+        while mine or self.asking.due:
+            more = [one for reply in mine for one in self.asking.replied(reply, now)]
+            more += self.asking.begin(self.environment.values, now)
+            more += self.links.tell()
+            mine = [one for one in more if isinstance(one, Reply) and one.party == LOCAL]
+            done += (one for one in more if not (isinstance(one, Reply) and one.party == LOCAL))
+        return done
 
     def _out(self, effects: Series[Effect]) -> list[Effect]:
         """The effects, after a store of what must be kept before they are seen."""
@@ -151,20 +189,37 @@ class Broker:
         """The links, and what each is."""
         return dict(self.links.roles)
 
-    def connect(self, link: str, role: Role) -> list[Effect]:
+    def connect(self, link: str, role: Role, now: int) -> list[Effect]:
         """A session on a link has begun, the first or another: say everything on it."""
-        if self.links.roles.get(link, role) is not role:
+        known = self.links.roles.get(link)
+        if known is not None and known is not role:
             self._forget(link)
         said = self.links.connect(link, role)
         waiting = self._outbox.get(link)
         if waiting:
             said.append(SendParcels(link, tuple(waiting.items())))
-        return self._out(said)
+        self.edge.views.retry()
+        if self._forgetful or (known is None and self._cut):
+            # What was on its way before is lost to those on either side.
+            said += self._resync()
+        return self._out(self._settled(said, now))
 
-    def disconnect(self, link: str) -> list[Effect]:
+    def disconnect(self, link: str, now: int) -> list[Effect]:
         """A link is gone for good: whatever came by it or went there is undone."""
         self._forget(link)
-        return self._out(self.links.disconnect(link))
+        self._cut = self._puts["cut",] = True
+        return self._out(self._settled(self.links.disconnect(link), now))
+
+    def _resync(self, table: str = "", but: str = "") -> list[Effect]:
+        """Let everybody know that what messages change is to be asked for anew."""
+        return self._resyncs(Resync(self.name, self._count(), table), but)
+
+    def _resyncs(self, said: Resync, sender: str) -> list[Effect]:
+        if said.number <= self._resynced.get(said.origin, 0):
+            return []
+        self._resynced[said.origin] = said.number
+        self.edge.views.again(said.table or None)
+        return [Send(link, said) for link in self.links.roles if link != sender]
 
     def _forget(self, link: str) -> None:
         """Nothing is on its way to a link any more."""
@@ -194,13 +249,36 @@ class Broker:
             said = self._asked(message, sender, now)
         elif isinstance(message, Answer):
             said = self._waves.answer(message, sender, now)
-        elif isinstance(message, Interest | Offer | Neighbours | Home):
+        elif isinstance(message, Neighbours):
+            said = self._rerouted(message, sender)
+        elif isinstance(message, Interest | Offer | Home):
             said = self.links.hear(message, sender)
+        elif isinstance(message, Resync):
+            said = self._resyncs(message, sender)
         else:
             said = self._request(message, sender, now)
-        return self._out(said)
+        return self._out(self._settled(said, now))
+
+    def _rerouted(self, said: Neighbours, sender: str) -> list[Effect]:
+        """A mesh has other links: what went another way before may be overtaken, and dropped.
+
+        All of its members hear of it; those behind them are told.
+        """
+        effects = self.links.hear(said, sender)
+        if effects:
+            self.edge.views.again(None)
+            resync = Resync(self.name, self._count())
+            self._resynced[self.name] = resync.number
+            behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
+            effects += (Send(link, resync) for link in behind)
+        return effects
 
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
+        if asked.says is not None and (asked.says.type or "").startswith(HOME_OF):
+            table, asker = str(asked.says.type)[len(HOME_OF) :], asked.token.rpartition(" ")[0]
+            if self.asking.has(table, asker):
+                return [Send(sender, Answer(asked.token, interested=True))]
+            return self._waves.ask(asked, sender, self.links.everybody(), now)
         if asked.says is not None and self._interested(asked.says, sender):
             return [Send(sender, Answer(asked.token, interested=True))]
         return self._waves.ask(asked, sender, self.links.listeners(), now)
@@ -212,16 +290,18 @@ class Broker:
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
         said = self._waves.wake(now)
+        self.asking.wake(now)
         for id in self._restless.due(now):
             before = self._routed(id, self.edge.standing(id))
             self._restless.calm(id, now)
             self._let(self._routed(id, self.edge.standing(id)), before)
         polls = [Poll(name) for name in self.environment.due(now)]
-        return self._out([*said, *self.links.tell(), *polls])
+        return self._out(self._settled([*said, *self.links.tell(), *polls], now))
 
     def wake_at(self) -> int:
         """When `wake` has something to do."""
-        return min(self._waves.wake_at(), self._restless.wake_at(), self.environment.wake_at())
+        parts = (self._waves, self._restless, self.environment, self.asking)
+        return min(part.wake_at() for part in parts)
 
     # What parties ask
 
@@ -238,11 +318,15 @@ class Broker:
                 said += self._unadvertise(asked, party)
             elif isinstance(asked, Confirm | Interested):
                 return self._wave(asked, party, now)
+            elif isinstance(asked, Declare):
+                return self.asking.declare(asked, party, now)
+            elif isinstance(asked, Delete):
+                return self.asking.delete(asked, party, now)
             elif isinstance(asked, Observed):
                 self._observe(asked, now)
             elif isinstance(asked, Watch):
                 self.environment.poll(asked.name, asked.every, now)
-        except (InvalidValue, NotAdvertised, NotSupported) as problem:
+        except (InvalidValue, NotAdvertised, NotSupported, TableError) as problem:
             return [Reply(party, asked.request, problem)]
         if isinstance(asked, Told):
             self.edge.had(party, asked.number)
@@ -287,6 +371,7 @@ class Broker:
         check_executable(asked.standing.statement)
         parts: Parts = {}
         if not self.settings.alone:
+            check_remote(asked.standing.statement)
             # Refused here, where somebody can be told, if it cannot travel.
             parts = self._parts(asked.id, asked.standing, NO_RANGES)
             filters = (one for part in parts.values() for one in _filters(part))
@@ -301,7 +386,7 @@ class Broker:
                 self._restless.forget(asked.id)
             self.edge.subscribe(party, asked.id, asked.standing)
         else:
-            self.edge.move(asked.id, asked.standing)
+            self.edge.move(asked.id, asked.standing, quietly=asked.quietly)
             self._restless.moved(asked.id, before, asked.standing, now)
             if self._restless.ranges(asked.id):
                 parts = self._routed(asked.id, asked.standing)
@@ -335,6 +420,7 @@ class Broker:
         return self._parts(id, standing, self._restless.ranges(id))
 
     def _parts(self, id: str, standing: Standing, ranges: Mapping[str, Range]) -> Parts:
+        standing = interest_of(standing)
         steps = routed(standing, ranges)
         if isinstance(standing.statement, Pattern) and exactly_routed(standing) and _fits(steps):
             return {(id, -1): steps}
@@ -369,15 +455,94 @@ class Broker:
         """What a local party has advertised, by its ids."""
         return dict(self._advertised.get(party, {}))
 
+    # For tables and views
+
+    def say(self, event: Event, now: int) -> list[Effect]:
+        """See `Outward`."""
+        return self._parcels((Parcel(self.name, self._count(), event),), None, now)
+
+    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+        """See `Outward`."""
+        ask = Ask(f"{self.name} {self._count()}", within, says)
+        again = None
+        if says is None and self.settings.advertised:
+            again = Ask(f"{self.name} {self._count()}", within)
+        # Interest goes up a hierarchy only; a table may be kept anywhere.
+        links = self.links.listeners() if says is None else self.links.everybody()
+        # Behind all that is to be in effect.
+        told = self.links.tell()
+        return [*told, *self._waves.begin(ask, LOCAL, request, links, now, again)]
+
+    def listen(self, key: str, wanted: Filter | None) -> None:
+        """See `Outward`."""
+        if wanted is None:
+            self.links.subscriptions.drop(LOCAL, (key, 0))
+        else:
+            self.links.subscriptions.let(LOCAL, (key, 0), wanted)
+
+    def may_say(self, type: str, said: bool) -> bool:
+        """See `Outward`."""
+        if not self.settings.advertised:
+            return False
+        known = ("", type) in self.links.offers.keys(LOCAL)
+        if known is not said:
+            says = Advertisement(type, anything=True) if said else None
+            self.links.offer(LOCAL, ("", type), says)
+        return said and not known
+
+    def resync(self, table: str) -> list[Effect]:
+        """See `Outward`."""
+        # Behind what the table's home wants.
+        return [*self.links.tell(), *self._resync(table)]
+
+    def at(self) -> int:
+        """See `Outward`."""
+        return self._count()
+
+    def delete(self, table: str, key: object, now: int) -> tuple[Event | None, list[Effect]]:
+        """Remove a row of a table that is kept here: what it was, and what follows."""
+        before, messages = self.tables.delete(table, key, now)
+        said = [effect for message in messages for effect in self.say(message, now)]
+        return before, self._settled(said, now)
+
+    def _hear(
+        self, parcel: Parcel, sent: dict[str, list[Parcel]], env: Mapping[str, Value], now: int
+    ) -> list[Effect]:
+        """What an event means to the tables that are kept here, and to views that asked."""
+        if parcel.event.type.startswith(SNAPSHOT):
+            return self.asking.hear(parcel)
+        if not self.tables:
+            return []
+        told: list[Effect] = []
+        known = self.tables.home.types()
+        later = self.settings.advertised
+        for message in self.tables.hear(parcel.event, env, now, later):
+            told += self._take(Parcel(self.name, self._count(), message), None, sent, now)
+        if self.tables.home.types() != known:
+            self.asking.keep(())
+            told += self.links.tell()
+        return told
+
     # Events
 
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
         event = event.entering(now)
+        if is_derived(event.type):
+            raise InvalidValue("event type", "one that does not begin with $", show(event.type))
         self.check_advertised(event, party)
+        if self.tables:
+            self.tables.admit(event)
         if self.settings.alone:
             env = self.environment.values
-            return [*self.edge.take(event, self.name, self._count(), env, event.stamp)]
+            told: list[Effect] = [
+                *self.edge.take(event, self.name, self._count(), env, event.stamp)
+            ]
+            if event.type in self.tables:
+                for message in self.tables.hear(event, env, now, later=False):
+                    told += self.edge.take(message, self.name, self._count(), env, event.stamp)
+                told = self._settled(told, now)
+            return told
         stamps = self.environment.stamps() if self.settings.stamped else {}
         parcel = Parcel(self.name, self._count(), event, party, stamps=stamps)
         if len(encode_parcel(parcel)) > _RECORD_BYTES_MAX:
@@ -391,7 +556,7 @@ class Broker:
         if not asked.number or number > self._published.get(party, (0, 0)):
             try:
                 said = self.publish(asked.event, party, now)
-            except (InvalidValue, NotAdvertised) as problem:
+            except (InvalidValue, NotAdvertised, TableError) as problem:
                 return [Reply(party, asked.request, problem)]
             if asked.number:
                 self._published[party] = self._puts["published", party] = number
@@ -409,7 +574,7 @@ class Broker:
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
         parcels = (_entered(parcel, now) for parcel in decode_batch(batch))
-        return self._out(self._parcels(parcels, sender, now))
+        return self._out(self._settled(self._parcels(parcels, sender, now), now))
 
     def _parcels(self, parcels: Iterable[Parcel], sender: str | None, now: int) -> list[Effect]:
         """What follows from events that came by a link, or entered here."""
@@ -437,15 +602,17 @@ class Broker:
 
     def _take(
         self, parcel: Parcel, sender: str | None, sent: dict[str, list[Parcel]], now: int
-    ) -> list[Deliver]:
+    ) -> list[Effect]:
         in_mesh = sender is not None and self.links.roles.get(sender) is Role.MESH
         homes = [home for home in parcel.homes if home != self.name] if in_mesh else []
-        told: list[Deliver] = []
-        if not in_mesh or self.name in parcel.homes:
+        told: list[Effect] = []
+        taken = not in_mesh or self.name in parcel.homes
+        env: Mapping[str, Value] = {}
+        if taken:
             if parcel.number <= self._seen.get(parcel.origin, 0):
                 return []  # It came by another way, or again.
             env, at = self._judged(parcel, now)
-            told = self.edge.take(parcel.event, parcel.origin, parcel.number, env, at)
+            told += self.edge.take(parcel.event, parcel.origin, parcel.number, env, at)
             self._seen[parcel.origin] = parcel.number
             self._puts["seen", parcel.origin] = parcel.number
             self.links.passed(parcel.event)
@@ -465,6 +632,9 @@ class Broker:
         for hop, meant in by_hop.items():
             for some in _apart(meant):
                 self._send(parcel, (hop,), some, sent)
+        if taken:
+            # Behind the event itself, on every link.
+            told += self._hear(parcel, sent, env, now)
         return told
 
     def _send(
@@ -484,6 +654,8 @@ class Broker:
         """Assert that everything agrees with what follows from the interfaces' interest."""
         self.edge._check()
         self.links._check()
+        self.tables._check()
+        self.asking._check()
         assert self._outbox.keys() <= self.links.roles.keys()
 
 

@@ -1,10 +1,10 @@
 """Whom of the local parties does an event concern, and are they being told now?
 
 The last evaluation happens here, with everything the subscription says; between brokers travels
-only what a filter can say of it. A party is told of an event once, whichever of its subscriptions
-it satisfies [SIENA §3.5]. What it was told is kept until it says that it has had it, and so is what
-comes while it is suspended, up to a limit; beyond it the oldest is forgotten, and the next delivery
-says that there is a gap.
+only what a filter can say of it. Messages about tables are for views alone. A party is told of an
+event once, whichever of its subscriptions it satisfies [SIENA §3.5]. What it was told is kept until
+it says that it has had it, and so is what comes while it is suspended, up to a limit; beyond it the
+oldest is forgotten, and the next delivery says that there is a gap.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from driftline.broker.effects import Deliver, Key
 from driftline.broker.settings import Settings
+from driftline.broker.views import Views
 from driftline.errors import NotSupported
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, covers, intersects
@@ -31,6 +32,10 @@ from driftline.moving.evolving.choice import Chosen, EvolvingMatcher, make_evolv
 from driftline.moving.evolving.plan import evolves
 from driftline.moving.evolving.started import told
 from driftline.moving.hull import Range, widened
+from driftline.stateful.fold import Message
+from driftline.stateful.news import News
+from driftline.stateful.plan import plan_of
+from driftline.stateful.rows.change import is_derived
 
 NO_RANGES: Mapping[str, Range] = {}
 
@@ -51,6 +56,7 @@ class _Found:
     ids: list[str] = field(default_factory=list)
     sequences: dict[str, tuple[Event, ...]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
+    news: dict[str, tuple[News, ...]] = field(default_factory=dict)
 
 
 class Edge:
@@ -73,6 +79,7 @@ class Edge:
         "_step_of",
         "_steps",
         "parties",
+        "views",
     )
 
     def __init__(
@@ -82,6 +89,7 @@ class Edge:
         count: Callable[[], int],
     ) -> None:
         self.parties: dict[str, Party] = {}
+        self.views = Views()
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._plain = make_evolving(settings, settings.matcher)
@@ -95,8 +103,8 @@ class Edge:
         self._put = put
         self._count = count
 
-    def subscribe(self, party: str, id: str, standing: Standing) -> None:
-        """Take in a subscription."""
+    def subscribe(self, party: str, id: str, standing: Standing, *, gap: bool = False) -> None:
+        """Take in a subscription; with a gap, a view that was there before."""
         self.parties.setdefault(party, Party())
         self._put(("sub", id), (party, standing))
         self._owner[id] = party
@@ -106,16 +114,25 @@ class Edge:
             for at, (step_id, step) in enumerate(_steps(id, standing)):
                 self._step_of[step_id] = id, at
                 _add(self._steps, step_id, step)
+        elif isinstance(standing.statement, View):
+            _add(self._plain, id, self.views.begin(id, standing, gap=gap))
         else:
             _add(self._plain, id, standing)
 
-    def move(self, id: str, standing: Standing) -> None:
+    def move(self, id: str, standing: Standing, *, quietly: bool = False) -> None:
         """The same subscription under other parameters."""
         self._put(("sub", id), (self._owner[id], standing))
         self._standing[id] = standing
         if id in self._sequences:
             for step_id, step in _steps(id, standing):
                 self._steps.change(step_id, step.params, step.start_us)
+        elif id in self.views:
+            before = self.views.interest(id)
+            after = self.views.move(id, standing, quietly=quietly)
+            if after.statement == before.statement:
+                self._plain.change(id, after.params, after.start_us)
+            else:
+                _add(self._plain, id, after)
         else:
             self._plain.change(id, standing.params, standing.start_us)
 
@@ -127,6 +144,8 @@ class Edge:
         del self._owner[id]
         if self._sequences.pop(id, None) is None:
             self._plain.discard(id)
+            if id in self.views:
+                self.views.end(id)
             return
         for step_id, _ in _steps(id, standing):
             self._steps.discard(step_id)
@@ -184,10 +203,44 @@ class Edge:
         Nothing for those who are suspended.
         """
         found: dict[str, _Found] = {}
+        if is_derived(event.type):
+            self._fold(event, env, at, found)
+        else:
+            for id in self._plain.match(event, env, at):
+                found.setdefault(self._owner[id], _Found()).ids.append(id)
+            if self._sequences:
+                self._continue(event, env, at, found)
+        return self._tell(found, event, origin, position, env)
+
+    def _fold(
+        self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]
+    ) -> None:
+        """Let views have a message. It is for them alone, whoever asks for events of all types."""
+        message = Message(event, env)
         for id in self._plain.match(event, env, at):
-            found.setdefault(self._owner[id], _Found()).ids.append(id)
-        if self._sequences:
-            self._continue(event, env, at, found)
+            news = self.views.take(id, message) if id in self.views else ()
+            if news:
+                what = found.setdefault(self._owner[id], _Found())
+                what.ids.append(id)
+                what.news[id] = news
+
+    def tell(
+        self, id: str, news: list[News], event: Event, origin: str, position: int
+    ) -> list[Deliver]:
+        """Tell a view's party what came of a snapshot."""
+        if not news:
+            return []
+        found = {self._owner[id]: _Found([id], news={id: tuple(news)})}
+        return self._tell(found, event, origin, position, {})
+
+    def _tell(
+        self,
+        found: Mapping[str, _Found],
+        event: Event,
+        origin: str,
+        position: int,
+        env: Mapping[str, Value],
+    ) -> list[Deliver]:
         told = []
         for name, what in found.items():
             deliver = Deliver(
@@ -201,6 +254,7 @@ class Edge:
                 gaps=tuple(what.gaps),
                 epochs=tuple([self._standing[id].epoch for id in what.ids]),
                 stamps=env,
+                news=what.news,
             )
             if self._wait(deliver):
                 told.append(self._through(deliver))
@@ -286,7 +340,7 @@ class Edge:
         for key, value in stored.items():
             if key[0] == "sub":
                 assert isinstance(value, tuple)
-                self.subscribe(value[0], key[1], value[1])
+                self.subscribe(value[0], key[1], value[1], gap=True)
             elif key[0] == "suspended":
                 self.parties.setdefault(key[1], Party()).suspended = True
             elif key[0] == "handler":
@@ -317,6 +371,9 @@ class Edge:
         assert self._owner.keys() == self._standing.keys()
         assert self._sequences.keys() == patterns
         assert len(self._plain) == len(self._standing) - len(patterns)
+        views = {id for id, one in self._standing.items() if isinstance(one.statement, View)}
+        assert set(self.views) == views
+        self.views._check()
         assert len(self._steps) == len(self._step_of)
         assert set(self._step_of) == {
             step_id for id in patterns for step_id, _ in _steps(id, self._standing[id])
@@ -330,10 +387,21 @@ class Edge:
 def check_executable(statement: Statement) -> None:
     """Raise unless it is something that is executed here."""
     if isinstance(statement, View):
-        raise NotSupported(str(statement), "views are not executed by this version")
-    if isinstance(statement, Subscription) and statement.change is not None:
+        plan_of(statement, {})
+    elif isinstance(statement, Subscription) and statement.change is not None:
         why = "conditions on the value last told are not executed by this version"
         raise NotSupported(str(statement.change), why)
+    for step in statement.steps if isinstance(statement, Pattern) else (statement,):
+        if step.source is not None and is_derived(step.source):
+            why = "types that begin with $ are the system's own"
+            raise NotSupported(step.source, why)
+
+
+def check_remote(statement: Statement) -> None:
+    """Raise if it cannot be followed from another broker than the one that keeps the table."""
+    if isinstance(statement, View) and statement.variables().evolving:
+        why = "what moves by itself is followed where the table is, in one process"
+        raise NotSupported(str(statement), why)
 
 
 def _add(matcher: EvolvingMatcher, id: str, standing: Standing) -> None:

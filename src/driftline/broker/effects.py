@@ -14,6 +14,7 @@ from driftline.errors import DriftlineError
 from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
 from driftline.model.value import Value
+from driftline.stateful.news import News
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -70,6 +71,8 @@ class Deliver:
     epochs: tuple[int, ...] = ()
     stamps: Mapping[str, Value] = field(default_factory=dict)
     """The environment that the event was judged by."""
+    news: Mapping[str, tuple[News, ...]] = field(default_factory=dict)
+    """What each of the views among the subscriptions is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,10 @@ class Links:
         links = {**self._expected, **self.roles}
         return [link for link, role in links.items() if role is not Role.CLIENT]
 
+    def everybody(self) -> list[str]:
+        """All links, those included that are not up."""
+        return list({**self._expected, **self.roles})
+
     def _open(self, link: str, role: Role) -> None:
         self.roles[link] = role
         if role is Role.MESH:

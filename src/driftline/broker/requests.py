@@ -14,6 +14,7 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.standing import Standing
+from driftline.model.table import TableDeclaration
 from driftline.model.value import Value
 
 
@@ -27,6 +28,8 @@ class Subscribe:
     request: str
     id: str
     standing: Standing
+    quietly: bool = False
+    """Tell nothing of what a move of a set of rows makes enter and leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,24 @@ class Publish:
     event: Event
     number: int = 0
     life: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """Events of this type are rows of a table, which is kept here and nowhere else."""
+
+    request: str
+    declaration: TableDeclaration
+    within: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a row of a table, wherever that is kept."""
+
+    request: str
+    table: str
+    key: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,8 @@ Request: TypeAlias = (
     | Advertise
     | Unadvertise
     | Publish
+    | Declare
+    | Delete
     | Suspend
     | Resume
     | Redirect

@@ -78,7 +78,7 @@ class Station:
 
     def begin(self, now: int) -> list[Effect]:
         """The first thing to do; after a crash the links are opened again."""
-        effects = self.broker.begin()
+        effects = self.broker.begin(now)
         for link, role in self.broker.roles().items():
             effects += self.connect(link, role, now)
         return effects
@@ -94,7 +94,7 @@ class Station:
         """There is no such link any more."""
         self._links.pop(link, None)
         self.broker.expect(link, None)
-        effects = self.broker.disconnect(link) if link in self.broker.roles() else []
+        effects = self.broker.disconnect(link, now) if link in self.broker.roles() else []
         return self._and_wake(self._carried(effects, now), now)
 
     def receive(self, link: str, data: bytes, now: int) -> list[Effect]:
@@ -121,7 +121,7 @@ class Station:
         effects = _sent(link, frames)
         if heard.began:
             on.begin()
-            effects += self._carried(self.broker.connect(link, on.role), now)
+            effects += self._carried(self.broker.connect(link, on.role, now), now)
         effects += self._acknowledged(link, on, heard, now)
         if heard.said is not None:
             try:

@@ -26,7 +26,7 @@ from driftline.model.pattern import Pattern
 from driftline.model.subscription import Subscription
 from driftline.model.value import admit_all, show
 from driftline.model.variables import variables_of
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
 
 Statement: TypeAlias = Subscription | View | Pattern
 _Params: TypeAlias = Mapping[str, object] | None
@@ -56,6 +56,7 @@ def covers(
     """
     for one in (a, b):
         _check_kind("covers", (Subscription, View, Pattern, Advertisement), one)
+    a, b = _rows(a), _rows(b)
     if isinstance(a, Advertisement) and isinstance(b, Advertisement):
         return advertisement_covers(a, b)
     if isinstance(a, Subscription) and isinstance(b, Subscription):
@@ -71,13 +72,19 @@ def intersects(advertised: Advertisement, wanted: Statement, params: _Params = N
     """Could the publisher say something the subscriber wants? May wrongly say yes, never no."""
     _check_kind("intersects", (Advertisement,), advertised)
     _check_kind("intersects", (Subscription, View, Pattern), wanted)
+    if isinstance(wanted, View) and wanted.of is ViewKind.ROWS:
+        wanted = wanted.condition()
     if isinstance(wanted, Pattern):
         return any(intersects(advertised, step, params) for step in wanted.steps)
     if isinstance(wanted, View):
-        tables = {wanted.source} | ({wanted.join.table} if wanted.join else set())
-        return advertised.type is None or advertised.type in tables
+        return advertised.type is None or advertised.type in wanted.tables
     filters = wanted.filters(admit_all(params, "parameter"))
     return any(advertisement_intersects(advertised, one) for one in filters)
+
+
+def _rows(one: Statement | Advertisement) -> Statement | Advertisement:
+    """A live set of rows takes what its condition takes."""
+    return one.condition() if isinstance(one, View) and one.of is ViewKind.ROWS else one
 
 
 def _check_kind(where: str, kinds: tuple[type, ...], given: object) -> None:

@@ -25,6 +25,9 @@ from driftline.model.value import (
 
 ENVELOPE = ("ce_type", "ce_id", "ce_source", "ce_time", "ce_entered")
 
+RESERVED = "$"
+"""What the types of the system's own messages begin with: nobody else may publish them."""
+
 # The years 1 to 9999, which is what a time can say: microseconds since 1970.
 EARLIEST_US = -62_135_596_800_000_000
 LATEST_US = 253_402_300_799_999_999
@@ -106,6 +109,19 @@ class Event:
         put(event, "id", self.id)
         put(event, "source", self.source)
         put(event, "entered", now)
+        return event
+
+    @classmethod
+    def of_admitted(cls, type: str, attributes: Mapping[str, Value], stamp: int) -> Event:
+        """An event of values that were admitted before; the stamp is its time and its entry."""
+        event = object.__new__(cls)
+        put = object.__setattr__
+        put(event, "type", type)
+        put(event, "attributes", MappingProxyType(attributes))
+        put(event, "time", stamp)
+        put(event, "id", None)
+        put(event, "source", None)
+        put(event, "entered", stamp)
         return event
 
     def _key(self) -> tuple[object, ...]:

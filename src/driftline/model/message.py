@@ -102,7 +102,20 @@ class Answer:
     interested: bool = False
 
 
-Control: TypeAlias = Interest | Offer | Neighbours | Home | Ask | Answer
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """Something may be missing: whoever keeps what messages change must ask for it anew.
+
+    Told to everybody, once by its origin and number. With a table, it is about that one only: it
+    has a home, which it had not before.
+    """
+
+    origin: str
+    number: int
+    table: str = ""
+
+
+Control: TypeAlias = Interest | Offer | Neighbours | Home | Ask | Answer | Resync
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Notification:
 
     `values` are the selected columns now (empty when a row left), `old` those told before;
     `time` is the stamp of what caused it, `epoch` counts the subscription's parameter changes;
-    `key` names the row of a table; `last` marks the end of a snapshot.
+    `key` names the row of a table, or the two of a join; `last` marks the end of a snapshot.
     """
 
     kind: NotificationKind
@@ -40,5 +40,5 @@ class Notification:
     event: Event | None = None
     events: tuple[Event, ...] = ()
     old: dict[str, Value | None] | None = None
-    key: Value | None = None
+    key: Value | tuple[Value, ...] | None = None
     last: bool = False

@@ -7,52 +7,64 @@ never saw can leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
-from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value, comparable, same
 
-Values = dict[str, Value | None]
+Keys: TypeAlias = tuple[Value, ...]
+Values: TypeAlias = dict[str, Value | None]
 
 
 class LiveRows:
-    """The rows one subscription has been told of, by key, with the values it was told."""
+    """The rows one subscription has been told of, by keys, with the values it was told.
+
+    A row of a table has one key; a pair of rows, of a join, has two.
+    """
 
     __slots__ = ("_told", "subscription")
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
-        self._told: dict[object, tuple[Value, Values]] = {}
+        self._told: dict[object, tuple[Keys, Values]] = {}
 
     def take(
-        self, key: Value, scope: Scope | None
+        self, keys: Keys, scope: Scope | None
     ) -> tuple[NotificationKind, Values, Values | None] | None:
         """The row is now as in `scope` (None: it is gone). What to tell: kind, new, old."""
-        hashed = comparable(key)
-        _, old = self._told.get(hashed, (key, None))
+        hashed = tuple(map(comparable, keys))
+        _, old = self._told.get(hashed, (keys, None))
         if scope is None or self.subscription.truth(scope) is not True:
             if old is None:
                 return None
             del self._told[hashed]
             return NotificationKind.LEAVE, {}, old
         new = self.subscription.select(scope)
-        if old is not None and _equal(old, new):
+        if old is not None and equal_values(old, new):
             return None
         # A copy, because what is told belongs to the subscriber.
-        self._told[hashed] = (key, dict(new))
+        self._told[hashed] = (keys, dict(new))
         return (NotificationKind.ENTER if old is None else NotificationKind.CHANGE), new, old
 
-    def keys(self) -> list[Value]:
-        """The keys of the rows it was told of and that did not leave."""
-        return [key for key, _ in self._told.values()]
+    def told(self) -> Iterator[tuple[Keys, Values]]:
+        """The rows it was told of and that did not leave, with what it was told."""
+        return ((keys, dict(values)) for keys, values in self._told.values())
 
-    def _check(self, rows: Iterable[tuple[Value, Event]]) -> None:
-        present = {comparable(key) for key, _ in rows}
+    def tell(self, keys: Keys, values: Values) -> None:
+        """It has been told of a row elsewhere."""
+        self._told[tuple(map(comparable, keys))] = (keys, values)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def _check(self, rows: Iterable[Keys]) -> None:
+        present = {tuple(map(comparable, keys)) for keys in rows}
         assert self._told.keys() <= present, "told of a row that is gone"
 
 
-def _equal(a: Values, b: Values) -> bool:
+def equal_values(a: Values, b: Values) -> bool:
+    """Are they the very same, of which nothing need be told?"""
     return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)

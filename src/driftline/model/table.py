@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from driftline.errors import TableError
-from driftline.model.event import ENVELOPE, Event
+from driftline.model.event import ENVELOPE, RESERVED, Event
 from driftline.model.value import KIND_OF, Kind, Value, admit, comparable, items_of, show
 
 
@@ -36,6 +36,8 @@ class TableDeclaration:
         """Check and take in a declaration."""
         if not isinstance(name, str) or not name:
             raise TableError(show(name), "wanted a name that is not empty")
+        if name.startswith(RESERVED):
+            raise TableError(name, "names that begin with $ are the system's own")
         if not isinstance(key, str) or not key or key in ENVELOPE:
             raise TableError(name, f"wanted the name of a key attribute, came {show(key)}")
         return cls(

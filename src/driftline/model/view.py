@@ -1,6 +1,7 @@
 """What is the current answer to a query over tables? [DBNET §2.1]
 
-A view is a subscription over a table's state: aggregates over a range, DISTINCT values, or a join.
+A view is a subscription over a table's state: aggregates over a range, DISTINCT values, a join, or
+the live set of the rows that satisfy a condition.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.expression import TRUE, Attribute, Expression
 from driftline.model.scope import Scope
-from driftline.model.subscription import Column, Crossed, Moved, where_text
+from driftline.model.subscription import Column, Crossed, Moved, Subscription, where_text
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
 from driftline.model.variables import Variables, variables_of
@@ -51,6 +52,15 @@ class Aggregate(Expression):
         return f"{self.function.value}({'*' if self.argument is None else self.argument})"
 
 
+class ViewKind(enum.Enum):
+    """What a view keeps up to date: one row of values, a set of values, of rows or of pairs."""
+
+    AGGREGATES = "aggregates"
+    DISTINCT = "distinct"
+    ROWS = "rows"
+    PAIRS = "pairs"
+
+
 @dataclass(frozen=True, slots=True)
 class Join:
     """`JOIN table ON on`."""
@@ -72,6 +82,31 @@ class View:
     distinct: bool = False
     join: Join | None = None
     having: Moved | Crossed | None = None
+
+    @classmethod
+    def of_rows(cls, rows: Subscription) -> View:
+        """The live set of the rows that satisfy a condition. No text says it: `rows=True` does."""
+        assert rows.source is not None
+        return cls(rows.columns, rows.source, rows.where)
+
+    @property
+    def of(self) -> ViewKind:
+        """What is kept up to date."""
+        if self.join is not None:
+            return ViewKind.PAIRS
+        if self.distinct:
+            return ViewKind.DISTINCT
+        aggregates = any(isinstance(one.expression, Aggregate) for one in self.columns)
+        return ViewKind.AGGREGATES if aggregates else ViewKind.ROWS
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it reads."""
+        return (self.source,) if self.join is None else (self.source, self.join.table)
+
+    def condition(self) -> Subscription:
+        """The rows of its table that it is about, as a subscription."""
+        return Subscription(self.columns, self.source, self.where)
 
     def variables(self) -> Variables:
         """The variables the condition, the columns and the radii depend on."""
@@ -95,7 +130,7 @@ class View:
 
     def __str__(self) -> str:
         distinct = "DISTINCT " if self.distinct else ""
-        parts = [f"SELECT {distinct}{', '.join(map(str, self.columns))}"]
+        parts = [f"SELECT {distinct}{', '.join(map(str, self.columns)) or '*'}"]
         parts.append(f"FROM {identifier(self.source)}")
         if self.join is not None:
             parts.append(str(self.join))

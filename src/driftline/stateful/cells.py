@@ -23,8 +23,13 @@ def cell_of(values: Values) -> bytes:
 
 def values_of(cell: bytes, names: Iterable[str]) -> Values:
     """The values of these names: the inverse of `cell_of`."""
-    found = read_values(cell, "a dumped cell")
+    found = names_of(cell)
     return {name: found.get(name) for name in names}
+
+
+def names_of(cell: bytes) -> dict[str, Value]:
+    """The values that a cell has, by name."""
+    return read_values(cell, "a dumped cell")
 
 
 def cell_of_one(value: Value) -> bytes:

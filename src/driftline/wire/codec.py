@@ -10,6 +10,7 @@ MessagePack, as arrays: the name of the message and its fields in the order give
     home        origin, version, base, removed, added, withdrawn, offered, updates
     ask         token, within, says                 an advertisement or nil
     answer      token, silent, interested
+    resync      origin, number, table               a table's name, or empty
 
 How filters, sequences and advertisements look is said in `filters`. They are read one by one, so
 that a message that is refused in the middle was never in memory as a whole.
@@ -41,6 +42,7 @@ from driftline.model.message import (
     Interest,
     Neighbours,
     Offer,
+    Resync,
     Sequence,
 )
 from driftline.model.value import Value, show
@@ -323,5 +325,6 @@ _MESSAGES: dict[str, tuple[type[Control], tuple[tuple[str, _Form], ...]]] = {
     ),
     "ask": (Ask, (("token", _NAME), ("within", _VERSION), ("says", _OFFER))),
     "answer": (Answer, (("token", _NAME), ("silent", _NAMES), ("interested", _FLAG))),
+    "resync": (Resync, (("origin", _NAME), ("number", _VERSION), ("table", _NAME))),
 }
 _NAMES_OF = {message: name for name, (message, _) in _MESSAGES.items() if name != SET}

@@ -112,6 +112,10 @@ class Writer:
             ),
         ]
 
+    def expression(self, node: Expression) -> object:
+        """The array, or constant, of an expression; InvalidValue likewise."""
+        return self._expression(node, 0)
+
     def _constraint(self, constraint: Constraint) -> Array:
         self.count()
         self._check(fault_of_constraint(constraint))
@@ -218,6 +222,10 @@ class Reader:
         found = tuple([self._advertised(attribute) for attribute in attributes[anything:]])
         self._check(fault_of_attributes(found))
         return Advertisement(self._type(type), found, anything)
+
+    def expression(self, item: object) -> Expression:
+        """The expression of an array or a constant."""
+        return self._expression(item, 0)
 
     def _advertised(self, array: object) -> tuple[str, tuple[tuple[Constraint, ...], ...]]:
         name, *options = self._array(array, "an attribute and its alternatives", 2)

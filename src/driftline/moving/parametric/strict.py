@@ -31,12 +31,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from driftline.matching.lazy import fixed_of
-from driftline.model.event import Event
+from driftline.model.event import RESERVED, Event
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.variables import variables_of
+from driftline.model.view import View
 
 
 def still_wanted(
@@ -65,8 +66,11 @@ def _holds(
         # again by those of now would take away what was truly found. But where the id stood for
         # something else when the broker looked, there is no pattern.
         return completed
+    if isinstance(standing.statement, View):
+        # What it was told is the state that the next difference is from, also after a move.
+        return event.type.startswith(RESERVED)
     assert isinstance(standing.statement, Subscription)
-    if completed:
+    if completed or event.type.startswith(RESERVED):
         return False
     if env is None and variables_of(standing.statement.where).environment:
         return _fixed_part_holds(standing, standing.statement, event)

@@ -14,8 +14,8 @@ from driftline.model.subscription import known
 from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.stateful.cells import cell_of, values_of
+from driftline.stateful.fold import Message
 from driftline.stateful.news import News, Values, value_key
-from driftline.stateful.rows.change import Change
 from driftline.stateful.rows.interest import check_still
 
 SCHEMA = pa.schema([("values", pa.binary()), ("count", pa.int64())])
@@ -26,7 +26,7 @@ _Key: TypeAlias = tuple[object, ...]
 class Distinct:
     """One subscription to a DISTINCT view: its values, each with the number of its rows."""
 
-    __slots__ = ("_counts", "_params", "_values", "view")
+    __slots__ = ("_counts", "_params", "_values", "stale", "view")
 
     def __init__(self, view: View, params: Mapping[str, Value], rows: Iterable[Event] = ()) -> None:
         """Begin with a snapshot of the rows, of which `snapshot` must be told."""
@@ -34,6 +34,7 @@ class Distinct:
             check_still(expression)
         self.view = view
         self._params = params
+        self.stale = False
         self._counts: dict[_Key, int] = {}
         # As they were told: of those that are equal, the ones that came first.
         self._values: dict[_Key, Values] = {}
@@ -44,8 +45,9 @@ class Distinct:
         """One for each value, in the order they came."""
         return [News(NotificationKind.SNAPSHOT, dict(values)) for values in self._values.values()]
 
-    def take(self, change: Change) -> News | None:
+    def take(self, message: Message) -> News | None:
         """Fold in the change of a row: what to tell. O(columns)."""
+        change = message.change
         # The new one first, so that a row which keeps the last of its value does not lose it.
         came = self._add(self._selected(change.new))
         gone = self._take_off(self._selected(change.old))
@@ -55,21 +57,22 @@ class Distinct:
             return News(NotificationKind.ENTER, came)
         return None if gone is None else News(NotificationKind.LEAVE, {}, gone)
 
-    def move(self, params: Mapping[str, Value], rows: Iterable[Event]) -> list[News]:
-        """The parameters moved, and these are the table's rows: what to tell, leaving first."""
-        before = self._values
-        after = Distinct(self.view, params, rows)
-        self._params = params
-        self._counts = after._counts
-        # A value that stays is known as it was told.
-        self._values = {key: before.get(key, values) for key, values in after._values.items()}
+    def succeed(self, before: Distinct) -> list[News]:
+        """What is told after a move, leaving first; a value that stays is known as it was told."""
         leave, enter = NotificationKind.LEAVE, NotificationKind.ENTER
         gone = [
-            News(leave, {}, values) for key, values in before.items() if key not in after._values
+            News(leave, {}, values)
+            for key, values in before._values.items()
+            if key not in self._values
         ]
         came = [
-            News(enter, dict(values)) for key, values in after._values.items() if key not in before
+            News(enter, dict(values))
+            for key, values in self._values.items()
+            if key not in before._values
         ]
+        self._values = {
+            key: before._values.get(key, values) for key, values in self._values.items()
+        }
         return gone + came
 
     def _selected(self, row: Event | None) -> Values | None:

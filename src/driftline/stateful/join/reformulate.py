@@ -18,7 +18,7 @@ from driftline.model.expression import Attribute
 from driftline.model.scope import Scope
 from driftline.model.value import Value, comparable
 from driftline.stateful.join.subscription import Pairing
-from driftline.stateful.rows.change import Change
+from driftline.stateful.rows.change import Change, attributes_of
 from driftline.stateful.rows.interest import full_name
 
 _Partners: TypeAlias = dict[object, tuple[Value, Event]]
@@ -85,6 +85,38 @@ class Pairs:
     def _check(self) -> None:
         for side in self._sides:
             side._check()
+
+
+class PairMessages:
+    """Each change of a pairing's pairs as it is."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        first: Iterable[tuple[Value, Event]] = (),
+        second: Iterable[tuple[Value, Event]] = (),
+    ) -> None:
+        """Begin with the rows of both tables, in the pairing's order."""
+        self.pairs = Pairs(pairing, first, second)
+
+    @property
+    def type(self) -> str:
+        """The type of its messages."""
+        return self.pairs.pairing.type
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables whose changes it must be told."""
+        return self.pairs.pairing.tables
+
+    def take(self, change: Change) -> list[dict[str, Value]]:
+        """What the messages say. O(partners)."""
+        return [attributes_of(pair) for pair in self.pairs.take(change)]
+
+    def _check(self) -> None:
+        self.pairs._check()
 
 
 class _Side:

@@ -8,20 +8,14 @@ would be pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from driftline.errors import NotSupported
-from driftline.model.event import Event
 from driftline.model.expression import Attribute, Expression
 from driftline.model.predicate import Comparison, conjunction, conjuncts
 from driftline.model.subscription import Column, Subscription
-from driftline.model.value import Value
 from driftline.model.view import View
-from driftline.stateful.news import News
-from driftline.stateful.rows.change import Change
 from driftline.stateful.rows.interest import check_still, interest, renamed
-from driftline.stateful.rows.live import Params, moved_news, row_news, rows_snapshot
 
 PAIRS = "$pairs:"
 
@@ -83,28 +77,10 @@ class JoinSubscription:
         columns = [column.expression for column in self.pairs.columns]
         return interest(self.pairing.type, self.pairs.where, columns)
 
-    def news(self, params: Params, change: Change) -> News | None:
-        """What the change of a pair tells: that it entered, changed, left, or nothing."""
-        return self._told(row_news(self.pairs, params, change))
-
-    def moved(
-        self, before: Params, after: Params, keys: tuple[Value, ...], pair: Event
-    ) -> News | None:
-        """What a move of the parameters tells of a pair that stands still."""
-        return self._told(moved_news(self.pairs, before, after, keys, pair))
-
-    def snapshot(
-        self, params: Params, pairs: Iterable[tuple[tuple[Value, ...], Event]]
-    ) -> list[News]:
-        """One for each pair that satisfies the condition, in the order they come."""
-        found = rows_snapshot(self.pairs, params, pairs)
-        return [news for news in map(self._told, found) if news is not None]
-
-    def _told(self, news: News | None) -> News | None:
-        """With the key of the row of FROM before that of JOIN, as the subscriber wrote them."""
-        if news is None or self.view.source == self.pairing.tables[0]:
-            return news
-        return news._replace(keys=news.keys[::-1])
+    @property
+    def turned(self) -> bool:
+        """Has the subscriber written the tables the other way round?"""
+        return self.view.source != self.pairing.tables[0]
 
 
 def _columns(part: Expression, tables: tuple[str, str]) -> tuple[str, str] | None:

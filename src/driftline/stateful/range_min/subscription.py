@@ -32,6 +32,8 @@ from driftline.stateful.range_min.change import HIGHEST, LOWEST
 NEW_MIN = "NEW_MIN"
 INNER_L, INNER_R, OUTER_L, OUTER_R = ENDS = ("INNER_L", "INNER_R", "OUTER_L", "OUTER_R")
 EQUAL = "EQUAL_"
+AGAIN = "AGAIN"
+"""There is a new value, which the message cannot say: it is to be asked for."""
 
 _TYPES = {AggregateFunction.MIN: "$min:", AggregateFunction.MAX: "$max:"}
 

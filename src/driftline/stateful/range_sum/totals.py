@@ -39,6 +39,7 @@ SCHEMA = pa.schema(
         ("others", pa.int64()),
         ("total", pa.string()),
         ("scale", pa.int64()),
+        ("tick", pa.string()),
     ]
 )
 
@@ -48,7 +49,7 @@ class Totals:
 
     __slots__ = ("_columns", "_extremes", "_tallies", "rows")
 
-    def __init__(self, view: View, ticks: Mapping[str, Decimal] = NO_TICKS) -> None:
+    def __init__(self, view: View, ticks: Mapping[str, Decimal | Fraction] = NO_TICKS) -> None:
         self._columns = tuple(
             (column.name, _aggregate(column.expression)) for column in view.columns
         )
@@ -116,6 +117,7 @@ class Totals:
                     "others": tally.others,
                     "total": f"{tally.total:x}",
                     "scale": tally.scale,
+                    "tick": None if tally.tick is None else str(tally.tick),
                 }
             )
         for name, extremes in self._extremes.items():
@@ -124,10 +126,12 @@ class Totals:
         return pa.Table.from_pylist(found, SCHEMA)
 
     @classmethod
-    def load(cls, view: View, table: pa.Table, ticks: Mapping[str, Decimal] = NO_TICKS) -> Totals:
-        """The inverse of `dump`, for the same view and ticks."""
+    def load(cls, view: View, table: pa.Table) -> Totals:
+        """The inverse of `dump`, for the same view."""
+        rows = table.to_pylist()
+        ticks = {row["column"]: Fraction(row["tick"]) for row in rows if row["tick"] is not None}
         totals = cls(view, ticks)
-        for row in table.to_pylist():
+        for row in rows:
             if row["column"] is None:
                 totals.rows = row["count"]
             elif row["value"] is not None:

@@ -20,11 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from driftline.errors import InvalidValue
-from driftline.model.event import ENVELOPE, Event
+from driftline.model.event import ENVELOPE, RESERVED, Event
 from driftline.model.value import Value, microseconds_of, same
-
-RESERVED = "$"
-"""What the types of the system's own messages begin with."""
 
 ROWS = "$rows:"
 OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED"
@@ -57,8 +54,13 @@ def is_derived(type: str) -> bool:
     return type.startswith(RESERVED)
 
 
-def message_of(change: Change, at: int | None = None) -> Event:
-    """The change as one event; `at` is its stamp, by default that of the new row."""
+def message_of(change: Change, at: int) -> Event:
+    """The change as one event with this stamp."""
+    return Event.of_admitted(change.type, attributes_of(change), at)
+
+
+def attributes_of(change: Change) -> dict[str, Value]:
+    """What a message says of the change."""
     attributes: dict[str, Value] = dict(zip(KEYS, change.keys, strict=False))
     before = _side(change.old, OLD, attributes)
     after = _side(change.new, NEW, attributes)
@@ -67,9 +69,7 @@ def message_of(change: Change, at: int | None = None) -> Event:
     for name in before | after:
         if not same(before.get(name), after.get(name)):
             attributes[f"{CHANGED}_{name}"] = True
-    if at is None and change.new is not None:
-        at = change.new.stamp
-    return Event(change.type, attributes, time=at, entered=at)
+    return attributes
 
 
 def change_of(message: Event) -> Change:

@@ -1,0 +1,308 @@
+"""How does a view come to know its table, wherever that is kept?
+
+Where the table is kept here the snapshot is taken on the spot. Otherwise: what the view wants is
+told to the neighbours; when that is in effect everywhere its home is asked; what comes before the
+answer waits. So nothing falls between the snapshot and the first message, and nothing counts twice.
+A home that has not been asked for such messages before says `LATER` where interest goes only to
+what is offered: what it offers must be known first.
+
+A table is claimed by asking everybody whether it has a home already. Of two that claim it at once
+the one whose name comes first is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from driftline.broker.edge import Edge
+from driftline.broker.effects import Effect, Reply
+from driftline.broker.requests import Declare, Delete
+from driftline.broker.tables import (
+    ASK,
+    ASKED,
+    DATA,
+    DELETE,
+    HOME_OF,
+    KEY,
+    LATER,
+    PART,
+    PARTS,
+    SNAPSHOT,
+    SUBSCRIPTION,
+    TO,
+    VIEW,
+    Tables,
+    read_table,
+    snapshot_for,
+)
+from driftline.broker.views import Question
+from driftline.broker.waves import NEVER
+from driftline.errors import TableError
+from driftline.model.advertisement import Advertisement
+from driftline.model.event import Event
+from driftline.model.filter import Filter
+from driftline.model.message import Parcel
+from driftline.model.value import Value
+from driftline.stateful.news import News
+from driftline.wire.views import encode_view
+
+WITHIN = 10_000_000
+RETRY = 1_000_000
+"""Who did not answer in time is asked again after so many microseconds."""
+
+
+class Outward(Protocol):
+    """What a broker does for its tables and views."""
+
+    name: str
+
+    def say(self, event: Event, now: int) -> list[Effect]:
+        """Send a message as from here."""
+
+    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+        """Ask everybody, and have the answer as a reply to this broker itself."""
+
+    def listen(self, key: str, wanted: Filter | None) -> None:
+        """Let neighbours know that this broker itself wants something; None: no longer."""
+
+    def may_say(self, type: str, said: bool) -> bool:
+        """Let neighbours know that messages of a type may come from here, or no longer.
+
+        Must they know, and did they not?
+        """
+
+    def resync(self, table: str) -> list[Effect]:
+        """Let everybody know that a table has a home."""
+
+    def at(self) -> int:
+        """A number above all before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    party: str
+    asked: Declare
+
+
+class Asking:
+    """The questions of one broker that are open."""
+
+    __slots__ = (
+        "_alone",
+        "_claims",
+        "_deletions",
+        "_edge",
+        "_out",
+        "_parts",
+        "_retry_at",
+        "_sources",
+        "_tables",
+        "_waves",
+    )
+
+    def __init__(self, out: Outward, edge: Edge, tables: Tables, *, alone: bool) -> None:
+        self._out = out
+        self._edge = edge
+        self._tables = tables
+        self._alone = alone
+        self._claims: dict[str, _Claim] = {}
+        self._deletions: dict[str, tuple[Reply, Event]] = {}
+        self._waves: dict[str, list[Question]] = {}
+        self._retry_at = NEVER
+        self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
+        self._sources: set[str] = set()
+
+    # Views
+
+    @property
+    def due(self) -> bool:
+        """Is there something to be asked, or something else to be heard?"""
+        return bool(self._edge.views.due) or self._sources != self._edge.views.sources.keys()
+
+    def begin(self, env: Mapping[str, Value], now: int) -> list[Effect]:
+        """Ask for what views need."""
+        effects: list[Effect] = []
+        far: list[Question] = []
+        for id in list(self._edge.views.due):
+            question = self._edge.views.question(id)
+            if all(table in self._tables for table in _tables_of(question)):
+                effects += self._here(question, env, now)
+            else:
+                far.append(question)
+        if self._alone:
+            self._sources = set(self._edge.views.sources)
+            return effects
+        self._listen()
+        if far:
+            request = f"join {self._out.at()}"
+            self._waves[request] = far
+            effects += self._out.wave(request, WITHIN, now, None)
+        return effects
+
+    def _here(self, question: Question, env: Mapping[str, Value], now: int) -> list[Effect]:
+        """The table is kept here: there is nothing on the way that could be missed."""
+        numbers, fold = self._tables.view(question.standing, question.plan, env, now)
+        news = self._edge.views.heard(question.id, question.number, numbers, fold)
+        return self._tell(question, news, self._out.name, self._out.at(), now)
+
+    def _tell(
+        self, question: Question, news: list[News], origin: str, position: int, at: int
+    ) -> list[Effect]:
+        """Tell what a snapshot, and what waited for it, came to."""
+        numbers = self._edge.views.numbers(question.id)
+        told = Event.of_admitted(SNAPSHOT + _tables_of(question)[0], numbers, at)
+        return [*self._edge.tell(question.id, news, told, origin, position)]
+
+    def _listen(self) -> None:
+        """Want to hear of snapshots for as long as there are views that need them."""
+        sources = set(self._edge.views.sources)
+        for table in sources - self._sources:
+            self._out.listen(SNAPSHOT + table, snapshot_for(self._out.name, table))
+            self._out.may_say(ASK + table, True)
+        for table in self._sources - sources:
+            self._out.listen(SNAPSHOT + table, None)
+            self._out.may_say(ASK + table, False)
+        self._sources = sources
+
+    def replied(self, reply: Reply, now: int) -> list[Effect]:
+        """Everybody has answered a question of this broker, or not in time."""
+        claim = self._claims.pop(reply.request, None)
+        if claim is not None:
+            return self._claimed(claim, reply)
+        if reply.request in self._deletions:
+            return self._deleted(*self._deletions.pop(reply.request), reply, now)
+        effects: list[Effect] = []
+        for question in self._waves.pop(reply.request, ()):
+            if not self._edge.views.open(question):
+                continue
+            if reply.silent:
+                self._edge.views.later(question.id, question.number)
+                self._edge.views.due.pop(question.id)
+                self._retry_at = min(self._retry_at, now + RETRY)
+            else:
+                effects += self._out.say(self._question(question, now), now)
+        return effects
+
+    def _question(self, question: Question, now: int) -> Event:
+        attributes: dict[str, Value] = {
+            TO: self._out.name,
+            SUBSCRIPTION: question.id,
+            ASKED: question.number,
+            VIEW: encode_view(question.standing),
+        }
+        return Event.of_admitted(ASK + _tables_of(question)[0], attributes, now)
+
+    def wake(self, now: int) -> None:
+        """Ask again whoever was silent."""
+        if self._retry_at <= now:
+            self._retry_at = NEVER
+            self._edge.views.retry()
+
+    def wake_at(self) -> int:
+        """When `wake` has something to do."""
+        return self._retry_at
+
+    def hear(self, parcel: Parcel) -> list[Effect]:
+        """A snapshot, or a part of one, has come."""
+        said = parcel.event.attributes
+        if said.get(TO) != self._out.name:
+            return []
+        id, number = str(said[SUBSCRIPTION]), int(said[ASKED])  # type: ignore[arg-type]
+        question = self._edge.views.current(id, number)
+        if question is None:
+            self._parts.pop((id, number), None)
+            return []
+        if LATER in said:
+            self._edge.views.later(id, number)
+            return []
+        part, whole = said[PART], said[DATA]
+        assert isinstance(part, int)
+        assert isinstance(whole, bytes)
+        parts = self._parts.setdefault((id, number), {})
+        parts[part] = whole
+        if len(parts) < int(said[PARTS]):  # type: ignore[arg-type]
+            return []
+        del self._parts[id, number]
+        table = read_table(b"".join(parts[at] for at in sorted(parts)))
+        fold = question.plan.load(question.standing, table)
+        news = self._edge.views.heard(id, number, said, fold)
+        return self._tell(question, news, parcel.origin, parcel.number, parcel.event.stamp or 0)
+
+    # Tables
+
+    def declare(self, asked: Declare, party: str, now: int) -> list[Effect]:
+        """A party wants a table to be kept here."""
+        if self._tables.check_declared(asked.declaration):
+            return [Reply(party, asked.request)]
+        if self._alone:
+            return self._claimed(_Claim(party, asked), Reply(party, ""))
+        request = f"claim {self._out.at()}"
+        self._claims[request] = _Claim(party, asked)
+        says = Advertisement(HOME_OF + asked.declaration.name)
+        return self._out.wave(request, asked.within, now, says)
+
+    def has(self, table: str, asker: str) -> bool:
+        """Is this the table's home, or about to be it before another that asks?"""
+        claiming = {claim.asked.declaration.name for claim in self._claims.values()}
+        return table in self._tables or (table in claiming and self._out.name < asker)
+
+    def _claimed(self, claim: _Claim, reply: Reply) -> list[Effect]:
+        declaration = claim.asked.declaration
+        name = declaration.name
+        refused = None
+        try:
+            if not self._tables.check_declared(declaration):
+                if reply.interested:
+                    raise TableError(name, "is kept by another broker")
+                if reply.silent:
+                    silent = ", ".join(reply.silent)
+                    raise TableError(name, f"may be kept by one who did not answer: {silent}")
+                self._tables.declare(declaration, self._out.at())
+        except TableError as problem:
+            refused = problem
+        answer = Reply(claim.party, claim.asked.request, refused)
+        if refused is not None or self._alone:
+            return [answer]
+        self.keep([name])
+        return [*self._out.resync(name), answer]
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Be the home of tables, to the neighbours too."""
+        for name in names:
+            for wanted in self._tables.wants(name):
+                self._out.listen(str(wanted.type), wanted)
+            self._out.may_say(SNAPSHOT + name, True)
+        for type in self._tables.home.types():
+            self._out.may_say(type, True)
+
+    def delete(self, asked: Delete, party: str, now: int) -> list[Effect]:
+        """A party wants the home of a table, wherever it is, to remove a row."""
+        done = Reply(party, asked.request)
+        if asked.table in self._tables:
+            _, messages = self._tables.delete(asked.table, asked.key, now)
+            return [*(one for message in messages for one in self._out.say(message, now)), done]
+        event = Event.of_admitted(DELETE + asked.table, {KEY: asked.key}, now)
+        if not self._out.may_say(event.type, True):
+            return [*self._out.say(event, now), done]
+        # That it may come from here must be known before it can find its way.
+        request = f"delete {self._out.at()}"
+        self._deletions[request] = done, event
+        return self._out.wave(request, WITHIN, now, None)
+
+    def _deleted(self, done: Reply, event: Event, reply: Reply, now: int) -> list[Effect]:
+        if not reply.silent:
+            return [*self._out.say(event, now), done]
+        table = event.type.removeprefix(DELETE)
+        why = f"nothing is removed, as some did not answer: {', '.join(reply.silent)}"
+        return [replace(done, refused=TableError(table, why))]
+
+    def _check(self) -> None:
+        for questions in self._waves.values():
+            assert questions
+
+
+def _tables_of(question: Question) -> tuple[str, ...]:
+    tables: tuple[str, ...] = question.standing.statement.tables  # type: ignore[union-attr]
+    return tables

@@ -1,0 +1,222 @@
+"""Which tables are kept here, and what is said of them?
+
+The home of a table hears of its rows like anybody else: it wants events of the table's type, and
+requests to delete, from wherever they are published. So rows may be published anywhere. What it
+makes of them, and of questions for snapshots, are messages that go out like events.
+
+    $delete:stock     KEY                                          remove a row
+    $ask:stock        TO, SUBSCRIPTION, ASKED, VIEW                what is this view now?
+    $snapshot:stock   TO, SUBSCRIPTION, ASKED, HOME_LIFE, HOME_SEQUENCE, PART, PARTS, DATA
+                      TO, SUBSCRIPTION, ASKED, LATER               ask again, when that is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+
+from driftline.broker.effects import Key
+from driftline.errors import DriftlineError, TableError
+from driftline.model.constraint import Constraint, Operator
+from driftline.model.event import Event
+from driftline.model.expression import Literal
+from driftline.model.filter import Filter
+from driftline.model.standing import Standing
+from driftline.model.table import Table, TableDeclaration
+from driftline.model.text import literal
+from driftline.model.value import Value
+from driftline.model.view import View
+from driftline.stateful.fold import Fold
+from driftline.stateful.home import LIFE, SEQUENCE, Home
+from driftline.stateful.plan import Plan, plan_of
+from driftline.wire.views import decode_view
+
+DELETE, ASK, SNAPSHOT = "$delete:", "$ask:", "$snapshot:"
+HOME_OF = "$home:"
+"""Who keeps a table is asked for by this type."""
+
+TO, SUBSCRIPTION, ASKED, VIEW = "TO", "SUBSCRIPTION", "ASKED", "VIEW"
+PART, PARTS, DATA, LATER = "PART", "PARTS", "DATA", "LATER"
+KEY = "KEY"
+
+_PART_BYTES = 1 << 18
+
+
+class Tables:
+    """The tables of one broker. `put` journals."""
+
+    __slots__ = ("_put", "home", "refused")
+
+    def __init__(self, put: Callable[[Key, object], None]) -> None:
+        self.home = Home()
+        self._put = put
+        self.refused: dict[str, str] = {}
+        """Of each table the last row that could not be taken, and why: it came from elsewhere."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.home.tables
+
+    def __bool__(self) -> bool:
+        return bool(self.home.tables)
+
+    def get(self, name: str) -> Table:
+        """A table that is kept here."""
+        table = self.home.tables.get(name)
+        if table is None:
+            known = ", ".join(sorted(self.home.tables)) or "none"
+            raise TableError(name, f"is not declared (declared: {known})")
+        return table
+
+    def declare(self, declaration: TableDeclaration, life: int) -> None:
+        """Keep a table, in a life with a number above all before if it is the first."""
+        if not self.home.tables:
+            self.home.life = life
+            self._put(("home",), life)
+        self.home.declare(declaration)
+        self._put(("table", declaration.name), declaration)
+
+    def check_declared(self, declaration: TableDeclaration) -> bool:
+        """Is it kept here already? Raise if it is under another declaration."""
+        known = self.home.tables.get(declaration.name)
+        if known is not None and known.declaration != declaration:
+            why = f"already declared with another key or ticks: {known.declaration}"
+            raise TableError(declaration.name, why)
+        return known is not None
+
+    def wants(self, name: str) -> list[Filter]:
+        """What the home of a table wants to hear."""
+        return [Filter(name), Filter(ASK + name), Filter(DELETE + name)]
+
+    def admit(self, event: Event) -> None:
+        """Raise if a table that is kept here would not take a row."""
+        table = self.home.tables.get(event.type)
+        if table is not None:
+            table.declaration.admit(event)
+
+    def hear(self, event: Event, env: Mapping[str, Value], now: int, later: bool) -> list[Event]:
+        """What follows from something that came: messages, which go out from here.
+
+        With `later` a question of a kind that is new is to be asked again: who asks is not heard of
+        yet by all who might pass on the answers.
+        """
+        kind, colon, name = event.type.partition(":")
+        if not colon or kind + colon not in (ASK, DELETE):
+            return self._row(event, now) if event.type in self else []
+        if name not in self:
+            return []
+        if kind + colon == ASK:
+            return list(self._answer(name, event, env, now, later))
+        _, messages = self.delete(name, event.attributes.get(KEY), now)
+        return messages
+
+    def _row(self, event: Event, now: int) -> list[Event]:
+        try:
+            self.admit(event)
+        except TableError as problem:
+            # It was published elsewhere, where nobody knew, and has been told as an event.
+            self.refused[event.type] = str(problem)
+            return []
+        table = self.get(event.type)
+        key = event.attributes[table.declaration.key]
+        self._put(("row", event.type, _text(key)), event)
+        return self._numbered(self.home.put(event, now if event.stamp is None else event.stamp))
+
+    def delete(self, name: str, key: object, now: int) -> tuple[Event | None, list[Event]]:
+        """Remove a row: what it was, if there was one, and the messages."""
+        before, messages = self.home.remove(name, key, now)
+        if before is not None:
+            table = self.get(name)
+            self._put(("row", name, _text(before.attributes[table.declaration.key])), None)
+        return before, self._numbered(messages)
+
+    def _numbered(self, messages: list[Event]) -> list[Event]:
+        self._put(("sequence",), self.home.sequence)
+        return messages
+
+    # Snapshots
+
+    def view(
+        self, standing: Standing, plan: Plan, env: Mapping[str, Value], now: int
+    ) -> tuple[dict[str, Value], Fold]:
+        """A view of tables that are kept here, as it is now, and by which numbers."""
+        self._listen(standing, plan)
+        numbers: dict[str, Value] = {LIFE: self.home.life, SEQUENCE: self.home.sequence}
+        return numbers, self.home.snapshot(plan, standing, env, now)
+
+    def _listen(self, standing: Standing, plan: Plan) -> bool:
+        assert isinstance(standing.statement, View)
+        if not self.home.listen(plan, standing.statement.tables):
+            return False
+        self._put(("listens", str(plan.interest.source)), standing)
+        return True
+
+    def _answer(
+        self, name: str, question: Event, env: Mapping[str, Value], now: int, later: bool
+    ) -> Iterator[Event]:
+        said = {one: question.attributes[one] for one in (TO, SUBSCRIPTION, ASKED)}
+        try:
+            asked = question.attributes[VIEW]
+            assert isinstance(asked, bytes)
+            standing = decode_view(asked)
+            assert isinstance(standing.statement, View)
+            plan = plan_of(standing.statement, standing.params)
+            if self._listen(standing, plan) and later:
+                yield Event.of_admitted(SNAPSHOT + name, {**said, LATER: True}, now)
+                return
+            numbers, fold = self.view(standing, plan, env, now)
+        except DriftlineError as problem:
+            self.refused[name] = str(problem)
+            return
+        data = _bytes(fold.dump())
+        parts = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)]
+        for at, part in enumerate(parts):
+            attributes = {**said, **numbers, PART: at, PARTS: len(parts), DATA: part}
+            yield Event.of_admitted(SNAPSHOT + name, attributes, now)
+
+    def restore(self, stored: Mapping[Key, object]) -> None:
+        """Begin with what an earlier life of the broker has kept."""
+        for key, value in stored.items():
+            if key[0] == "table":
+                assert isinstance(value, TableDeclaration)
+                self.home.declare(value)
+        for key, value in stored.items():
+            if key[0] == "row":
+                assert isinstance(value, Event)
+                self.home.put(value, 0)
+        for key, value in stored.items():
+            if key[0] == "listens":
+                assert isinstance(value, Standing)
+                assert isinstance(value.statement, View)
+                self.home.listen(plan_of(value.statement, value.params), value.statement.tables)
+        self.home.life = stored.get(("home",), 0)  # type: ignore[assignment]  # as journaled
+        self.home.sequence = stored.get(("sequence",), 0)  # type: ignore[assignment]
+
+    def _check(self) -> None:
+        self.home._check()
+
+
+def snapshot_for(broker: str, table: str) -> Filter:
+    """What a broker wants that asks the home of a table."""
+    return Filter(SNAPSHOT + table, (Constraint(TO, Operator.EQ, Literal(broker)),))
+
+
+def read_table(data: bytes) -> pa.Table:
+    """The table that a snapshot's parts hold together."""
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_all()
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def _text(key: Value) -> str:
+    """A row's key for the journal: the same for 1 and 1.0, which name one row."""
+    if isinstance(key, float) and key.is_integer():
+        key = int(key)
+    return literal(key)

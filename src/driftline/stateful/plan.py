@@ -1,0 +1,253 @@
+"""Which reformulator takes a view, and how is it told of what it needs?
+
+A view is planned alike wherever it is looked at: its subscriber's edge asks for the *interest*, the
+home for the messages to make and for a snapshot, which the edge reads.
+
+    MIN or MAX over one range, beside equalities      range_min: $min:…, $max:…
+    other aggregates, DISTINCT, live sets of rows     $rows:…, folded where the subscriber is
+    a join                                            join: $pairs:…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from driftline.model.event import Event
+from driftline.model.expression import Expression
+from driftline.model.predicate import conjunction, conjuncts
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.model.table import Table
+from driftline.model.value import Value
+from driftline.model.variables import variables_of
+from driftline.model.view import View, ViewKind
+from driftline.stateful.distinct.fold import Distinct
+from driftline.stateful.fold import Fold
+from driftline.stateful.gates import gate_of
+from driftline.stateful.join.reformulate import PairMessages
+from driftline.stateful.join.subscription import JoinSubscription
+from driftline.stateful.range_min.fold import Extreme
+from driftline.stateful.range_min.reformulate import RangeMessages
+from driftline.stateful.range_min.subscription import RangeView, range_view
+from driftline.stateful.range_sum.fold import Aggregates
+from driftline.stateful.range_sum.totals import totals_of
+from driftline.stateful.rows.change import ROWS, Change
+from driftline.stateful.rows.fold import RowSet
+from driftline.stateful.rows.interest import interest, interest_of_view
+from driftline.stateful.rows.reformulate import RowMessages
+
+
+class Reformulator(Protocol):
+    """State and a change of a row become what messages of one type say."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def tables(self) -> tuple[str, ...]: ...
+
+    def take(self, change: Change) -> list[dict[str, Value]]:
+        """Apply the change of a row of one of the tables: what each message says."""
+
+    def _check(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The environment and the instant that a snapshot is judged by."""
+
+    env: Mapping[str, Value]
+    now: int
+
+
+class Plan(Protocol):
+    """How a view is kept up to date."""
+
+    @property
+    def interest(self) -> Subscription:
+        """The subscription to the messages that may change it."""
+
+    def reformulator(self, tables: Mapping[str, Table]) -> Reformulator:
+        """What makes these messages, for tables with these rows."""
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> Fold:
+        """The view over the rows there are now."""
+
+    def load(self, standing: Standing, table: pa.Table) -> Fold:
+        """The view that another place has dumped."""
+
+
+def plan_of(view: View, params: Mapping[str, Value]) -> Plan:
+    """The plan of a view under parameters; NotSupported for what cannot be kept up to date."""
+    kind = view.of
+    if kind is ViewKind.PAIRS:
+        return PairsPlan(JoinSubscription.of(view))
+    parts = range_view(view, params) if kind is ViewKind.AGGREGATES else None
+    if parts is not None:
+        return RangePlan(view, parts)
+    if kind is ViewKind.ROWS:
+        return RowsPlan(view, _interest_of_rows(view))
+    made = interest_of_view(view)
+    return AggregatesPlan(view, made) if kind is ViewKind.AGGREGATES else DistinctPlan(view, made)
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """MIN or MAX over a range."""
+
+    view: View
+    parts: RangeView
+
+    @property
+    def interest(self) -> Subscription:
+        """See `Plan`."""
+        return self.parts.interest()
+
+    def reformulator(self, tables: Mapping[str, Table]) -> RangeMessages:
+        """See `Plan`."""
+        return RangeMessages(self.parts.shape, tables[self.view.source].items())
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> Extreme:
+        """See `Plan`."""
+        assert isinstance(by, RangeMessages)
+        value = by.value(self.view, self.parts, standing.params)
+        return Extreme(self.parts.name, value, gate_of(standing))
+
+    def load(self, standing: Standing, table: pa.Table) -> Extreme:
+        """See `Plan`."""
+        return Extreme.load(self.parts.name, table, gate_of(standing))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatesPlan:
+    """COUNT, SUM, AVG, and MIN and MAX over any condition."""
+
+    view: View
+    interest: Subscription
+
+    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+        """See `Plan`."""
+        return RowMessages(self.view.source)
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> Aggregates:
+        """See `Plan`."""
+        table = tables[self.view.source]
+        ticks = table.declaration.ticks
+        totals = totals_of(self.view, standing.params, _rows(table), ticks)
+        return Aggregates(self.view, standing.params, totals, gate_of(standing))
+
+    def load(self, standing: Standing, table: pa.Table) -> Aggregates:
+        """See `Plan`."""
+        return Aggregates.load(self.view, standing.params, table, gate_of(standing))
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPlan:
+    """SELECT DISTINCT."""
+
+    view: View
+    interest: Subscription
+
+    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+        """See `Plan`."""
+        return RowMessages(self.view.source)
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> Distinct:
+        """See `Plan`."""
+        return Distinct(self.view, standing.params, _rows(tables[self.view.source]))
+
+    def load(self, standing: Standing, table: pa.Table) -> Distinct:
+        """See `Plan`."""
+        return Distinct.load(self.view, standing.params, table)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPlan:
+    """The live set of the rows that satisfy a condition."""
+
+    view: View
+    interest: Subscription
+
+    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+        """See `Plan`."""
+        return RowMessages(self.view.source)
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> RowSet:
+        """See `Plan`."""
+        fold = RowSet(self.view.condition(), standing)
+        rows = (((key,), row) for key, row in tables[self.view.source].items())
+        fold.fill(rows, moment.env, moment.now)
+        return fold
+
+    def load(self, standing: Standing, table: pa.Table) -> RowSet:
+        """See `Plan`."""
+        fold = RowSet(self.view.condition(), standing)
+        fold.load(table)
+        return fold
+
+
+@dataclass(frozen=True, slots=True)
+class PairsPlan:
+    """A join."""
+
+    join: JoinSubscription
+
+    @property
+    def interest(self) -> Subscription:
+        """See `Plan`."""
+        return self.join.interest()
+
+    def reformulator(self, tables: Mapping[str, Table]) -> PairMessages:
+        """See `Plan`."""
+        first, second = self.join.pairing.tables
+        return PairMessages(self.join.pairing, tables[first].items(), tables[second].items())
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> RowSet:
+        """See `Plan`."""
+        assert isinstance(by, PairMessages)
+        fold = self._fold(standing)
+        fold.fill(by.pairs.snapshot(), moment.env, moment.now)
+        return fold
+
+    def load(self, standing: Standing, table: pa.Table) -> RowSet:
+        """See `Plan`."""
+        fold = self._fold(standing)
+        fold.load(table)
+        return fold
+
+    def _fold(self, standing: Standing) -> RowSet:
+        return RowSet(self.join.pairs, standing, turned=self.join.turned)
+
+
+def _interest_of_rows(view: View) -> Subscription:
+    """What moves by itself is judged where the subscriber is: the network leaves it out."""
+    parts = (*conjuncts(view.where), *(column.expression for column in view.columns))
+    if not any(map(_evolves, parts)):
+        columns = [column.expression for column in view.columns]
+        return interest(ROWS + view.source, view.where, columns or None)
+    still = tuple(part for part in conjuncts(view.where) if not _evolves(part))
+    return interest(ROWS + view.source, conjunction(still))
+
+
+def _evolves(expression: Expression) -> bool:
+    return bool(variables_of(expression).evolving)
+
+
+def _rows(table: Table) -> Iterable[Event]:
+    return (row for _, row in table.items())

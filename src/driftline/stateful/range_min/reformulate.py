@@ -1,0 +1,225 @@
+"""Which messages does a change of a row make for MIN and MAX views? The home's side.
+
+Rows lie in a structure for each combination of the values that views ask for by equality; one row
+is a point there, if it has a value to be the least and one to be in range. The structures compute
+with floats. A row that is no point of floats (an integer beyond 2^53, a text) is *odd*: while there
+is one, messages carry no value but say whom they concern, and to ask again. So the answer is right
+whatever is in the table, and fast where the columns hold numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from driftline.model.event import Event
+from driftline.model.scope import Scope
+from driftline.model.value import KIND_OF, Kind, Value, comparable
+from driftline.model.view import AggregateFunction, View
+from driftline.stateful.range_min.blocks import Blocks
+from driftline.stateful.range_min.change import Change as Span
+from driftline.stateful.range_min.maxima import Maxima
+from driftline.stateful.range_min.structure import EXACT_MAX
+from driftline.stateful.range_min.subscription import (
+    AGAIN,
+    ENDS,
+    EQUAL,
+    NEW_MIN,
+    RangeView,
+    Shape,
+)
+from driftline.stateful.range_sum.reference import answer
+from driftline.stateful.range_sum.totals import NO_TICKS
+from driftline.stateful.rows.change import Change
+
+Said = dict[str, Value]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The rows that have the same values where views ask for equality."""
+
+    equal: Said
+    structure: Blocks | Maxima[Blocks]
+    numbers: dict[object, int] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+    odd: dict[object, Value] = field(default_factory=dict)
+    """The rows that are no points, and where they lie."""
+    floats: int = 0
+    """So many of the rows have a float to be the least; without any, integers are told."""
+
+    def number(self, row: object) -> int:
+        """The structure's number for a row, which it keeps while it is there."""
+        if row not in self.numbers:
+            self.numbers[row] = self.free.pop() if self.free else len(self.numbers)
+        return self.numbers[row]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a row lies: in a group, at x, with y."""
+
+    group: tuple[object, ...]
+    equal: Said
+    x: Value
+    y: Value
+    row: Event
+
+    @property
+    def odd(self) -> bool:
+        return not (_exact(self.x) and _exact(self.y))
+
+
+class RangeMessages:
+    """The state of the views of one shape."""
+
+    __slots__ = ("_groups", "_places", "shape")
+
+    def __init__(self, shape: Shape, rows: Iterable[tuple[Value, Event]] = ()) -> None:
+        self.shape = shape
+        self._groups: dict[tuple[object, ...], _Group] = {}
+        self._places: dict[object, _Place] = {}
+        for key, row in rows:
+            self._put(comparable(key), self._place(row))
+
+    @property
+    def type(self) -> str:
+        """The type of its messages."""
+        return self.shape.type
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables whose changes it must be told."""
+        return (self.shape.table,)
+
+    def take(self, change: Change) -> list[Said]:
+        """Apply the change of a row: what its messages say. O(log n) for each of them."""
+        return self._put(comparable(change.keys[0]), self._place(change.new))
+
+    def _put(self, row: object, new: _Place | None) -> list[Said]:
+        old = self._places.pop(row, None)
+        if new is not None:
+            self._places[row] = new
+        said: list[Said] = []
+        # In one group at once, so that nobody is told of a row's going and of its coming.
+        for group in dict.fromkeys(place.group for place in (old, new) if place is not None):
+            was = old if old is not None and old.group == group else None
+            is_now = new if new is not None and new.group == group else None
+            said += self._within(row, was, is_now)
+        return said
+
+    def _within(self, row: object, was: _Place | None, is_now: _Place | None) -> list[Said]:
+        """A row came, went or moved within a group."""
+        place = is_now or was
+        assert place is not None
+        group = self._groups.get(place.group)
+        if group is None:
+            blocks = Blocks()
+            least = self.shape.function is AggregateFunction.MIN
+            structure = blocks if least else Maxima(blocks)
+            group = self._groups[place.group] = _Group(place.equal, structure)
+        doubtful = bool(group.odd)
+        group.odd.pop(row, None)
+        group.floats -= was is not None and isinstance(was.y, float)
+        group.floats += is_now is not None and isinstance(is_now.y, float)
+        spans = self._structured(group, row, was, is_now)
+        if is_now is not None and is_now.odd:
+            group.odd[row] = is_now.x
+        if doubtful or group.odd:
+            said = [*self._doubted(group, was, is_now)]
+        else:
+            said = [self._said(group, span) for span in spans]
+        if not group.numbers and not group.odd:
+            del self._groups[place.group]
+        return said
+
+    def _structured(
+        self, group: _Group, row: object, was: _Place | None, is_now: _Place | None
+    ) -> list[Span]:
+        """Let the structure know of it, as far as it is a matter of points."""
+        if is_now is not None and not is_now.odd:
+            point = float(is_now.x), float(is_now.y)  # type: ignore[arg-type]  # as odd says
+            return group.structure.change(group.number(row), point)
+        if was is None or was.odd:
+            return []
+        number = group.numbers.pop(row)
+        group.free.append(number)
+        return group.structure.change(number, None)
+
+    def _said(self, group: _Group, span: Span) -> Said:
+        said = dict(group.equal)
+        least = span.minimum
+        if least is not None:
+            said[NEW_MIN] = least if group.floats else int(least)
+        if self.shape.x is not None:
+            ends = (span.inner_left, span.inner_right, span.outer_left, span.outer_right)
+            said.update(zip(ENDS, ends, strict=True))
+        return said
+
+    def _doubted(self, group: _Group, was: _Place | None, is_now: _Place | None) -> Iterator[Said]:
+        """Whom it may concern: whoever has the row in range, or had it."""
+        places = dict.fromkeys(place.x for place in (was, is_now) if place is not None)
+        for x in places:
+            said: Said = {**group.equal, AGAIN: True}
+            if self.shape.x is not None:
+                said.update(zip(ENDS, (x, x, -math.inf, math.inf), strict=True))
+            yield said
+
+    def value(self, view: View, parts: RangeView, params: Mapping[str, Value]) -> Value | None:
+        """The view's value now: what a snapshot says. O(log n), or O(rows) where some are odd."""
+        scope = Scope(params=params)
+        wanted = [one.operand.evaluate(scope) for one in parts.equal]  # type: ignore[union-attr]
+        if not all(type(value) in KIND_OF for value in wanted):
+            return None
+        group = self._groups.get(tuple(map(comparable, wanted)))  # type: ignore[arg-type]
+        if group is None:
+            return None
+        if group.odd:
+            rows = (place.row for place in self._places.values())
+            return answer(view, params, rows, NO_TICKS)[parts.name]
+        low, high = parts.range(params)
+        structure = group.structure
+        if isinstance(structure, Maxima):
+            found = structure.maximum(low, high)
+        else:
+            found = structure.minimum(low, high)
+        return found if found is None or group.floats else int(found)
+
+    def _place(self, row: Event | None) -> _Place | None:
+        """Where a row lies, if it is in any view's range."""
+        if row is None:
+            return None
+        scope = Scope(row)
+        y = scope.attribute(self.shape.y)
+        x: Value | None = 0.0 if self.shape.x is None else scope.attribute(self.shape.x)
+        if y is None or x is None or KIND_OF[type(x)] is not Kind.NUMBER:
+            return None
+        equal: Said = {}
+        for name in self.shape.equal:
+            value = scope.attribute(name)
+            if value is None:
+                return None
+            equal[EQUAL + name] = value
+        return _Place(tuple(map(comparable, equal.values())), equal, x, y, row)
+
+    def _check(self) -> None:
+        assert all(group.numbers or group.odd for group in self._groups.values())
+        for key, group in self._groups.items():
+            group.structure._check()
+            assert len(group.structure) == len(group.numbers)
+            places = {row: one for row, one in self._places.items() if one.group == key}
+            assert group.odd == {row: one.x for row, one in places.items() if one.odd}
+            assert group.numbers.keys() == places.keys() - group.odd.keys()
+            assert group.floats == sum(isinstance(one.y, float) for one in places.values())
+            assert len({*group.numbers.values(), *group.free}) == len(group.numbers) + len(
+                group.free
+            )
+
+
+def _exact(value: Value) -> bool:
+    """Is it a number that a float can be?"""
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    return kind is int and -EXACT_MAX <= value <= EXACT_MAX  # type: ignore[operator]

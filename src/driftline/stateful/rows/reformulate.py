@@ -1,0 +1,32 @@
+"""What do the messages of a change of a row say? The home's side: nothing need be kept for it."""
+
+from __future__ import annotations
+
+from driftline.model.value import Value
+from driftline.stateful.rows.change import ROWS, Change, attributes_of
+
+
+class RowMessages:
+    """Each change of a table's rows as it is."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    @property
+    def type(self) -> str:
+        """The type of its messages."""
+        return ROWS + self._table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables whose changes it must be told."""
+        return (self._table,)
+
+    def take(self, change: Change) -> list[dict[str, Value]]:
+        """What the message says."""
+        return [attributes_of(change)]
+
+    def _check(self) -> None:
+        """There is nothing that could be wrong."""
