@@ -578,9 +578,9 @@ class Engine:
     def unadvertise(self, party: str, says: str | Advertisement) -> int:
         """Take back all of the party's advertisements that this one covers; how many."""
         general = admit_advertisement(says)
-        before = len(self._broker.advertised(party))
+        before = len(self._broker.advertising.of(party))
         self._ask(party, Unadvertise("", general))
-        return before - len(self._broker.advertised(party))
+        return before - len(self._broker.advertising.of(party))
 
     def interested(self, says: str | Advertisement) -> bool:
         """Would anyone subscribed want some of what is advertised? May say yes too often."""

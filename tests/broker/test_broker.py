@@ -48,7 +48,7 @@ def of(kind: type, effects: list[Effect]) -> list:
 @pytest.mark.parametrize("role", [Role.PEER, Role.MESH])
 def test_a_party_may_be_named_like_a_link(role: Role) -> None:
     broker = Broker("a")
-    broker.connect("b", role)
+    broker.connect("b", role, 0)
     if role is Role.MESH:
         broker.handle(Neighbours("b", 1, ("a",)), "b", 0)
         broker.handle(Home("b", 1, 0, {"k": WANTED}), "b", 0)
@@ -63,7 +63,7 @@ def test_a_party_may_be_named_like_a_link(role: Role) -> None:
 def test_names_may_be_anything() -> None:
     for name in ("mesh", "local", "b\nc", ""):
         broker = Broker("a")
-        broker.connect(name, Role.PEER)
+        broker.connect(name, Role.PEER, 0)
         broker.handle(Interest({"k": WANTED}), name, 0)
         assert [one.peer for one in of(SendParcels, broker.handle(published(5), "p", 0))] == [name]
         broker._check()
@@ -72,19 +72,19 @@ def test_names_may_be_anything() -> None:
 def test_a_link_that_changes_its_role_leaves_the_mesh() -> None:
     broker = Broker("a")
     for link in ("b", "c"):
-        broker.connect(link, Role.MESH)
-    broker.connect("b", Role.PEER)
+        broker.connect(link, Role.MESH, 0)
+    broker.connect("b", Role.PEER, 0)
     broker._check()
     assert broker.links.homes.links() == ["c"]
-    broker.disconnect("b")
-    broker.disconnect("c")
+    broker.disconnect("b", 0)
+    broker.disconnect("c", 0)
     broker._check()
     assert not broker.links.homes.links()
 
 
 def test_only_peers_and_clients_say_what_they_want() -> None:
     broker = Broker("a")
-    broker.connect("up", Role.MASTER)
+    broker.connect("up", Role.MASTER, 0)
     broker.handle(Interest(reset=True), "up", 0)
     assert [one.peer for one in of(SendParcels, broker.handle(published(5), "p", 0))] == ["up"]
 
@@ -119,13 +119,13 @@ def test_what_a_suspended_party_missed_is_flagged_also_after_a_crash() -> None:
 
 def test_an_event_that_cannot_travel_is_refused_and_changes_nothing() -> None:
     broker = Broker("a")
-    broker.connect("b", Role.PEER)
+    broker.connect("b", Role.PEER, 0)
     broker.handle(Interest({"k": WANTED}), "b", 0)
     large = Event("q", {"x": 1, "text": "x" * 9_000_000})
     effects = broker.handle(Publish("r", large, 1), "p", 0)
     assert [one.refused is not None for one in of(Reply, effects)] == [True]
     assert not of(SendParcels, effects)
-    assert not broker._outbox.get("b")
+    assert not broker.outbox._waiting.get("b")
     # The number is still free.
     assert of(SendParcels, broker.handle(published(1, 1), "p", 0))
 
@@ -135,12 +135,12 @@ SAYS = advertisement("SELECT * FROM q WHERE x > 0")
 
 def test_an_offer_is_not_understood_where_advertisements_mean_nothing() -> None:
     broker = Broker("a")
-    broker.connect("b", Role.PEER)
+    broker.connect("b", Role.PEER, 0)
     with pytest.raises(NotSupported, match="does not go by advertisements"):
         broker.handle(Offer({"k": SAYS}), "b", 0)
     # A party may advertise all the same; nobody else is told.
     assert not of(Send, broker.handle(Advertise("r", "ad", SAYS), "p", 0))
-    assert broker.advertised("p") == {"ad": SAYS}
+    assert broker.advertising.of("p") == {"ad": SAYS}
 
 
 def test_what_was_advertised_and_by_which_handler_survives_a_crash() -> None:
@@ -156,9 +156,9 @@ def test_what_was_advertised_and_by_which_handler_survives_a_crash() -> None:
         keep(journal, broker.handle(one, "p", 0))
     again = Broker("a", 2, settings, journal)
     again._check()
-    (deliver,) = of(Deliver, again.begin())
+    (deliver,) = of(Deliver, again.begin(0))
     assert deliver.handler == "http://example.org/told"
-    assert again.advertised("p") == {"ad": SAYS}
+    assert again.advertising.of("p") == {"ad": SAYS}
     # Another handler gets what the first may not have had.
     (deliver,) = of(Deliver, again.handle(Redirect("r", "mailto:p@example.org"), "p", 0))
     assert deliver.handler == "mailto:p@example.org"
@@ -178,8 +178,8 @@ def keep(journal: dict, effects: list[Effect]) -> None:
 
 def test_who_is_interested_is_asked_of_those_who_may_know() -> None:
     broker = Broker("a")
-    broker.connect("master", Role.MASTER)
-    broker.connect("client", Role.CLIENT)
+    broker.connect("master", Role.MASTER, 0)
+    broker.connect("client", Role.CLIENT, 0)
     # That the master wants everything says nothing.
     (asked,) = of(Send, broker.handle(Interested("r", SAYS), "p", 0))
     assert asked.peer == "master"
@@ -220,7 +220,7 @@ def test_settings_of_an_overlay_that_go_by_advertisements_tell_offers_first() ->
     broker = Broker("a", settings=Settings(advertised=True))
     broker.handle(Advertise("r", "ad", SAYS), "p", 0)
     broker.handle(Subscribe("r", "s", X), "p", 0)
-    said = [one.message for one in of(Send, broker.connect("b", Role.PEER))]
+    said = [one.message for one in of(Send, broker.connect("b", Role.PEER, 0))]
     assert [type(one) for one in said] == [Offer, Interest]
     assert (list(said[0].added.values()), dict(said[1].added)) == ([SAYS], {})
     (drawn,) = of(Send, broker.handle(Offer({"k": SAYS}), "b", 0))
@@ -284,11 +284,11 @@ def test_a_long_outbox_is_sent_in_several_frames() -> None:
     frames = [Decoder().feed(one.data)[0] for one in of(SendBytes, station.receive("b", again, 1))]
     events = [one for one in frames if one.kind is FrameKind.EVENTS]
     assert len(events) > 3
-    assert len(station.broker._outbox["b"]) == 30
+    assert len(station.broker.outbox._waiting["b"]) == 30
     # What has arrived is forgotten, and nothing else.
     first = encode_frame(Frame(FrameKind.ACK, b"", 8, mine, 0, events[0].sequence))
     station.receive("b", first, 2)
-    assert 20 < len(station.broker._outbox["b"]) < 30
+    assert 20 < len(station.broker.outbox._waiting["b"]) < 30
 
 
 def test_an_interest_too_long_for_a_frame_is_said_in_several(

@@ -8,7 +8,14 @@ from driftline import Event, parse
 from driftline.broker.broker import INCARNATIONS, Broker
 from driftline.broker.effects import Deliver, Effect, Reply, SendParcels, Store
 from driftline.broker.links import Role
-from driftline.broker.requests import Confirm, Interested, Observed, Publish, Subscribe
+from driftline.broker.requests import (
+    Confirm,
+    Declare,
+    Interested,
+    Observed,
+    Publish,
+    Subscribe,
+)
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station, _payloads
 from driftline.errors import InvalidValue, NotSupported
@@ -17,7 +24,9 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.filter import Filter
 from driftline.model.message import Home, Interest, Neighbours, Offer, Parcel, Sequence
 from driftline.model.standing import Standing
+from driftline.model.table import TableDeclaration
 from driftline.model.value import time_of
+from driftline.model.view import View
 from driftline.wire import codec
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import encode_batch
@@ -150,12 +159,12 @@ def test_an_event_that_fits_no_frame_with_its_homes_is_refused() -> None:
     large = Event("q", {"text": "x" * (codec.PAYLOAD_BYTES_MAX - 200)})
     (reply,) = of("Reply", neighbour.station.ask("p", Publish("r", large), 0))
     assert "at most" in str(reply.refused)
-    assert not neighbour.station.broker._outbox
+    assert not neighbour.station.broker.outbox.links()
 
 
 def test_more_homes_than_a_parcel_can_name_are_named_by_several() -> None:
     broker = Broker("a")
-    broker.connect("n", Role.MESH)
+    broker.connect("n", Role.MESH, 0)
     members = [f"{number:0200d}" for number in range(400)]
     broker.handle(Neighbours("n", 1, ("a", *members)), "n", 0)
     for member in members:
@@ -176,9 +185,14 @@ def test_more_homes_than_a_parcel_can_name_are_named_by_several() -> None:
         Confirm("r", within=1.5),  # type: ignore[arg-type]
         Confirm("r", within=2**63),
         Interested("r", Advertisement("y" * 70_000)),
-        Subscribe("r", "s", standing("SELECT a.x FROM a JOIN b ON a.k = b.k")),
+        Subscribe("r", "s", standing("SELECT a.x FROM a JOIN b ON a.k < b.k")),
+        Subscribe("r", "s", standing("SELECT COUNT(*) FROM a WHERE t > now()")),
+        Subscribe("r", "s", Standing.of(View.of_rows(parse("SELECT * FROM a WHERE t > now()")))),
+        Subscribe("r", "s", standing('SELECT * FROM "$rows:a"')),
+        Declare("r", TableDeclaration("t", "k"), within=-1),
         Subscribe("r", "s", standing("SELECT * FROM q WHERE moved(x, by => 5)")),
         Publish("r", Event("q", {"x": "y" * 9_000_000})),
+        Publish("r", Event("$rows:q", {"x": 1})),
     ],
     ids=lambda asked: type(asked).__name__,
 )
@@ -230,7 +244,7 @@ def test_an_offer_of_anything_covers_and_meets_all() -> None:
 
 def test_a_sequence_with_a_step_that_evolves_is_refused() -> None:
     broker = Broker("b")
-    broker.connect("n", Role.PEER)
+    broker.connect("n", Role.PEER, 0)
     (step,) = parse("SELECT * FROM q WHERE x < env('v')").filters()
     with pytest.raises(NotSupported, match="evolve"):
         broker.handle(Interest(sequences={"s": Sequence(((step,), (step,)))}), "n", 0)

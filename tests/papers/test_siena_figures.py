@@ -34,7 +34,7 @@ class Server:
         self._known: dict[str, dict[str, str]] = {}
         self._asked = 0
         for link, role in links.items():
-            self._heard(self.broker.connect(link, role))
+            self._heard(self.broker.connect(link, role, 0))
 
     def subscribe(self, who: str, condition: str) -> dict[str, set[str]]:
         self._asked += 1
@@ -134,6 +134,6 @@ def test_peers_connect_and_disconnect() -> None:
     server = Server(**{"2": Role.PEER})
     server.subscribe("a", UA)
     server.subscribe("b", UA_TO_DEN)
-    assert server._heard(server.broker.connect("3", Role.PEER)) == {"3": plus(UA)}
+    assert server._heard(server.broker.connect("3", Role.PEER, 0)) == {"3": plus(UA)}
     assert server.hear("3", ANY) == {"2": plus(ANY) | minus(UA)}
-    assert server._heard(server.broker.disconnect("3")) == {"2": plus(UA) | minus(ANY)}
+    assert server._heard(server.broker.disconnect("3", 0)) == {"2": plus(UA) | minus(ANY)}

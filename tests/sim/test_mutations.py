@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from driftline.broker import edge
+from driftline.broker.advertising import Advertising
 from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, Effect, Send, SendBytes, SendParcels
@@ -15,6 +16,7 @@ from driftline.broker.links import LOCAL, Links
 from driftline.broker.requests import Subscribe
 from driftline.broker.session import Session
 from driftline.broker.station import Station
+from driftline.broker.subscribing import Subscribing
 from driftline.broker.waves import Waves
 from driftline.model.message import Interest, Offer
 from driftline.moving.evolving import started
@@ -160,8 +162,8 @@ def a_new_session_does_not_repeat_events(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(
         Broker,
         "connect",
-        lambda self, link, role: [
-            one for one in connect(self, link, role) if not isinstance(one, SendParcels)
+        lambda self, *opened: [
+            one for one in connect(self, *opened) if not isinstance(one, SendParcels)
         ],
     )
 
@@ -224,15 +226,15 @@ def a_link_is_used_that_the_other_end_has_not(patched: pytest.MonkeyPatch) -> No
 
 @fault
 def a_cancelled_subscription_leaves_a_filter(patched: pytest.MonkeyPatch) -> None:
-    parts = Broker._parts
+    parts = Subscribing._parts
 
     def forgetful(self, id, standing, ranges):
         """Without its first part, once it is there."""
         found = parts(self, id, standing, ranges)
-        known = set(self.links.subscriptions.keys(LOCAL))
+        known = set(self._links.subscriptions.keys(LOCAL))
         return found if not found.keys() <= known else dict(list(found.items())[1:])
 
-    patched.setattr(Broker, "_parts", forgetful)
+    patched.setattr(Subscribing, "_parts", forgetful)
 
 
 @fault
@@ -298,7 +300,7 @@ def interest_goes_where_nothing_is_offered(patched: pytest.MonkeyPatch) -> None:
 
 @fault
 def anybody_may_publish_anything(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Broker, "check_advertised", lambda self, event, party: None)
+    patched.setattr(Advertising, "check", lambda self, event, party: None)
 
 
 @fault
@@ -358,13 +360,13 @@ def what_came_meanwhile_is_not_told_on_resuming(patched: pytest.MonkeyPatch) -> 
 
 @fault
 def moving_a_parameter_leaves_the_network_as_it_was(patched: pytest.MonkeyPatch) -> None:
-    let = Broker._let
+    let = Subscribing._let
 
     def only_new(self, parts, before=()):
         if not before:
             let(self, parts)
 
-    patched.setattr(Broker, "_let", only_new)
+    patched.setattr(Subscribing, "_let", only_new)
 
 
 @fault
@@ -390,11 +392,13 @@ def a_confirmation_does_not_wait_for_answers(patched: pytest.MonkeyPatch) -> Non
 
 @fault
 def the_edge_goes_on_with_old_values_for_a_while(patched: pytest.MonkeyPatch) -> None:
-    subscribe, held = Broker._subscribe, _held_back(patched)
+    request, held = Broker._request, _held_back(patched)
 
     def late(self, asked, party, now):
+        if not isinstance(asked, Subscribe):
+            return request(self, asked, party, now)
         known = {id: standing for id, _, standing in self.edge}
-        said = subscribe(self, asked, party, now)
+        said = request(self, asked, party, now)
         before = known.get(asked.id)
         if before is not None and asked.id in self.edge._plain and _moved(before, asked.standing):
             self.edge._plain.change(asked.id, before.params, before.start_us)
@@ -407,7 +411,7 @@ def the_edge_goes_on_with_old_values_for_a_while(patched: pytest.MonkeyPatch) ->
             self.edge._plain.change(asked.id, now.params, now.start_us)
         return []
 
-    patched.setattr(Broker, "_subscribe", late)
+    patched.setattr(Broker, "_request", late)
 
 
 @fault

@@ -239,9 +239,10 @@ class Asking:
         if self._alone:
             return self._claimed(_Claim(party, asked), Reply(party, ""))
         request = f"claim {self._out.at()}"
-        self._claims[request] = _Claim(party, asked)
         says = Advertisement(HOME_OF + asked.declaration.name)
-        return self._out.wave(request, asked.within, now, says)
+        effects = self._out.wave(request, asked.within, now, says)
+        self._claims[request] = _Claim(party, asked)
+        return effects
 
     def has(self, table: str, asker: str) -> bool:
         """Is this the table's home, or about to be it before another that asks?"""

@@ -12,18 +12,15 @@ from collections.abc import Sequence as Series
 from dataclasses import replace
 from typing import TypeAlias
 
+from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
 from driftline.broker.edge import (
-    NO_RANGES,
     Edge,
-    check_executable,
-    check_remote,
-    exactly_routed,
-    routed,
 )
-from driftline.broker.effects import Effect, Key, Poll, Reply, Send, SendParcels, Store
+from driftline.broker.effects import Effect, Key, Poll, Reply, Send, Store
 from driftline.broker.environment import Environment
 from driftline.broker.links import LOCAL, MESH, Links, Role
+from driftline.broker.outbox import Outbox
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -43,13 +40,12 @@ from driftline.broker.requests import (
     Unsubscribe,
     Watch,
 )
-from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
+from driftline.broker.subscribing import Subscribing
 from driftline.broker.tables import HOME_OF, SNAPSHOT, Tables
-from driftline.broker.views import interest_of
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
-from driftline.model.advertisement import Advertisement, advertisement_covers
+from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import (
@@ -62,13 +58,9 @@ from driftline.model.message import (
     Offer,
     Parcel,
     Resync,
-    Sequence,
     Steps,
 )
-from driftline.model.pattern import Pattern
-from driftline.model.standing import Standing
 from driftline.model.value import Value, show
-from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
 from driftline.stateful.rows.change import is_derived
 from driftline.wire.codec import encode_control
@@ -114,13 +106,12 @@ class Broker:
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
         self._resynced: dict[str, int] = {}
         self._cut = False
-        self._advertised: dict[str, dict[str, Advertisement]] = {}
+        self.advertising = Advertising(self.settings, self.links, put)
+        self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
-        self._restless = Restless(None if self.settings.alone else self.settings.often)
         self._seen: dict[str, int] = {}
         self._published: dict[str, tuple[int, int]] = {}
-        # What was sent to each link and is not known to have arrived, by position.
-        self._outbox: dict[str, dict[int, Parcel]] = {}
+        self.outbox = Outbox(put, self._count)
         if stored:
             self._restore(stored)
 
@@ -129,8 +120,8 @@ class Broker:
         self.tables.restore(stored)
         self.edge.restore(stored)
         self.environment.restore(stored)
-        for id, _, standing in self.edge:
-            self._let(self._routed(id, standing))
+        self._subscribing.restore()
+        self.advertising.restore(stored)
         self.asking.keep(self.tables.home.tables)
         for key, value in stored.items():
             if key[0] == "seen":
@@ -141,13 +132,7 @@ class Broker:
                 self._published[key[1]] = value
             elif key[0] == "cut":
                 self._cut = True
-            elif key[0] == "advertised":
-                assert isinstance(value, Advertisement)
-                self._advertises(key[1], key[2], value)
-        outbox = [(key, value) for key, value in stored.items() if key[0] == "out"]
-        for key, value in sorted(outbox, key=lambda one: int(one[0][2])):
-            assert isinstance(value, Parcel)
-            self._outbox.setdefault(key[1], {})[int(key[2])] = value
+        self.outbox.restore(stored)
         self.links.restore(stored)
         self._puts.clear()
 
@@ -193,11 +178,9 @@ class Broker:
         """A session on a link has begun, the first or another: say everything on it."""
         known = self.links.roles.get(link)
         if known is not None and known is not role:
-            self._forget(link)
+            self.outbox.forget(link)
         said = self.links.connect(link, role)
-        waiting = self._outbox.get(link)
-        if waiting:
-            said.append(SendParcels(link, tuple(waiting.items())))
+        said += self.outbox.again(link)
         self.edge.views.retry()
         if self._forgetful or (known is None and self._cut):
             # What was on its way before is lost to those on either side.
@@ -206,7 +189,7 @@ class Broker:
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """A link is gone for good: whatever came by it or went there is undone."""
-        self._forget(link)
+        self.outbox.forget(link)
         self._cut = self._puts["cut",] = True
         return self._out(self._settled(self.links.disconnect(link), now))
 
@@ -221,22 +204,13 @@ class Broker:
         self.edge.views.again(said.table or None)
         return [Send(link, said) for link in self.links.roles if link != sender]
 
-    def _forget(self, link: str) -> None:
-        """Nothing is on its way to a link any more."""
-        for position in self._outbox.pop(link, ()):
-            self._puts["out", link, str(position)] = None
-
     def expect(self, link: str, role: Role | None) -> None:
         """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
         self.links.expect(link, role)
 
     def delivered(self, link: str, position: int) -> list[Effect]:
         """A neighbour has all that was sent to it up to a position."""
-        outbox = self._outbox.get(link, {})
-        # In order: the first ones are the oldest.
-        while outbox and (sent := next(iter(outbox))) <= position:
-            del outbox[sent]
-            self._puts["out", link, str(sent)] = None
+        self.outbox.delivered(link, position)
         return self._out([])
 
     # Messages and requests
@@ -291,16 +265,13 @@ class Broker:
         """Time has passed."""
         said = self._waves.wake(now)
         self.asking.wake(now)
-        for id in self._restless.due(now):
-            before = self._routed(id, self.edge.standing(id))
-            self._restless.calm(id, now)
-            self._let(self._routed(id, self.edge.standing(id)), before)
+        self._subscribing.wake(now)
         polls = [Poll(name) for name in self.environment.due(now)]
         return self._out(self._settled([*said, *self.links.tell(), *polls], now))
 
     def wake_at(self) -> int:
         """When `wake` has something to do."""
-        parts = (self._waves, self._restless, self.environment, self.asking)
+        parts = (self._waves, self._subscribing, self.environment, self.asking)
         return min(part.wake_at() for part in parts)
 
     # What parties ask
@@ -309,13 +280,13 @@ class Broker:
         said: list[Effect] = []
         try:
             if isinstance(asked, Subscribe):
-                said += self._subscribe(asked, party, now)
+                said += self._subscribing.subscribe(asked, party, now)
             elif isinstance(asked, Cancel | Unsubscribe):
-                said += self._unsubscribe(asked, party)
+                said += self._subscribing.unsubscribe(asked, party)
             elif isinstance(asked, Advertise):
-                said += self._advertise(asked, party)
+                said += self.advertising.advertise(asked, party)
             elif isinstance(asked, Unadvertise):
-                said += self._unadvertise(asked, party)
+                said += self.advertising.unadvertise(asked, party)
             elif isinstance(asked, Confirm | Interested):
                 return self._wave(asked, party, now)
             elif isinstance(asked, Declare):
@@ -343,12 +314,25 @@ class Broker:
         says = asked.says if isinstance(asked, Interested) else None
         if says is not None and self._interested(says, ""):
             return [Reply(party, asked.request, interested=True)]
-        ask = Ask(f"{self.name} {self._count()}", asked.within, says)
+        links = self.links.listeners()
+        return self._ask(party, asked.request, asked.within, now, says, links)
+
+    def _ask(
+        self,
+        party: str,
+        request: str,
+        within: int,
+        now: int,
+        says: Advertisement | None,
+        links: Iterable[str],
+    ) -> list[Effect]:
+        """Put a question to everybody behind these links, for a party."""
+        ask = Ask(f"{self.name} {self._count()}", within, says)
         encode_control(ask)
         again = None
         if says is None and self.settings.advertised:
-            again = Ask(f"{self.name} {self._count()}", asked.within)
-        return self._waves.begin(ask, party, asked.request, self.links.listeners(), now, again)
+            again = Ask(f"{self.name} {self._count()}", within)
+        return self._waves.begin(ask, party, request, links, now, again)
 
     def _observe(self, asked: Observed, now: int) -> None:
         before = self.environment.values
@@ -362,99 +346,6 @@ class Broker:
         known = {**self.environment.values, **own}
         return {name: some for name, some in self.edge.reads().items() if name not in known}
 
-    def _subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
-        owner = self.edge.owner(asked.id)
-        if owner is not None and owner != party:
-            raise InvalidValue(
-                "id", "one of your own, or a new one", f"{asked.id} of another party"
-            )
-        check_executable(asked.standing.statement)
-        parts: Parts = {}
-        if not self.settings.alone:
-            check_remote(asked.standing.statement)
-            # Refused here, where somebody can be told, if it cannot travel.
-            parts = self._parts(asked.id, asked.standing, NO_RANGES)
-            filters = (one for part in parts.values() for one in _filters(part))
-            encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
-        before = None if owner is None else self.edge.standing(asked.id)
-        if before is not None and before.same(asked.standing):
-            return []
-        old = {} if before is None or self.settings.alone else self._routed(asked.id, before)
-        if before is None or before.statement != asked.standing.statement:
-            if before is not None:
-                self.edge.cancel(asked.id)
-                self._restless.forget(asked.id)
-            self.edge.subscribe(party, asked.id, asked.standing)
-        else:
-            self.edge.move(asked.id, asked.standing, quietly=asked.quietly)
-            self._restless.moved(asked.id, before, asked.standing, now)
-            if self._restless.ranges(asked.id):
-                parts = self._routed(asked.id, asked.standing)
-        if self.settings.alone:
-            return []
-        self._let(parts, old)
-        return self.links.tell()
-
-    def _unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
-        if isinstance(asked, Unsubscribe):
-            ended = self.edge.covered(party, asked.statement, asked.params)
-        else:
-            ended = [asked.id] if self.edge.owner(asked.id) == party else []
-        for id in ended:
-            for key in self._routed(id, self.edge.standing(id)):
-                self.links.subscriptions.drop(LOCAL, key)
-            self.edge.cancel(id)
-            self._restless.forget(id)
-        return self.links.tell()
-
-    def _let(self, parts: Parts, before: Iterable[Part] = ()) -> None:
-        """Let a local subscription count for what neighbours are told."""
-        for key in before:
-            if key not in parts:
-                self.links.subscriptions.drop(LOCAL, key)
-        for key, one in parts.items():
-            self.links.subscriptions.let(LOCAL, key, one)
-
-    def _routed(self, id: str, standing: Standing) -> Parts:
-        """What the network must bring for a subscription as it is told now, by keys."""
-        return self._parts(id, standing, self._restless.ranges(id))
-
-    def _parts(self, id: str, standing: Standing, ranges: Mapping[str, Range]) -> Parts:
-        standing = interest_of(standing)
-        steps = routed(standing, ranges)
-        if isinstance(standing.statement, Pattern) and exactly_routed(standing) and _fits(steps):
-            return {(id, -1): steps}
-        filters = dict.fromkeys(one for step in steps for one in step)
-        return {(id, at): one for at, one in enumerate(filters)}
-
-    def _advertise(self, asked: Advertise, party: str) -> list[Effect]:
-        if not self.settings.alone:
-            encode_control(Offer({"": asked.says}))
-        self._puts["advertised", party, asked.id] = asked.says
-        self._advertises(party, asked.id, asked.says)
-        return self.links.tell()
-
-    def _advertises(self, party: str, id: str, says: Advertisement | None) -> None:
-        mine = self._advertised.setdefault(party, {})
-        if says is None:
-            del mine[id]
-        else:
-            mine[id] = says
-        if not mine:
-            del self._advertised[party]
-        self.links.offer(LOCAL, (party, id), says)
-
-    def _unadvertise(self, asked: Unadvertise, party: str) -> list[Effect]:
-        for id, says in self.advertised(party).items():
-            if advertisement_covers(asked.says, says):
-                self._puts["advertised", party, id] = None
-                self._advertises(party, id, None)
-        return self.links.tell()
-
-    def advertised(self, party: str) -> dict[str, Advertisement]:
-        """What a local party has advertised, by its ids."""
-        return dict(self._advertised.get(party, {}))
-
     # For tables and views
 
     def say(self, event: Event, now: int) -> list[Effect]:
@@ -463,15 +354,11 @@ class Broker:
 
     def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
         """See `Outward`."""
-        ask = Ask(f"{self.name} {self._count()}", within, says)
-        again = None
-        if says is None and self.settings.advertised:
-            again = Ask(f"{self.name} {self._count()}", within)
         # Interest goes up a hierarchy only; a table may be kept anywhere.
         links = self.links.listeners() if says is None else self.links.everybody()
         # Behind all that is to be in effect.
         told = self.links.tell()
-        return [*told, *self._waves.begin(ask, LOCAL, request, links, now, again)]
+        return [*told, *self._ask(LOCAL, request, within, now, says, links)]
 
     def listen(self, key: str, wanted: Filter | None) -> None:
         """See `Outward`."""
@@ -530,7 +417,7 @@ class Broker:
         event = event.entering(now)
         if is_derived(event.type):
             raise InvalidValue("event type", "one that does not begin with $", show(event.type))
-        self.check_advertised(event, party)
+        self.advertising.check(event, party)
         if self.tables:
             self.tables.admit(event)
         if self.settings.alone:
@@ -562,15 +449,6 @@ class Broker:
                 self._published[party] = self._puts["published", party] = number
         return [*said, Reply(party, asked.request)]
 
-    def check_advertised(self, event: Event, party: str) -> None:
-        """Raise if a party must not publish what it has not advertised, and has not."""
-        if not self.settings.advertised:
-            return
-        problems = [one.uncovered(event) for one in self._advertised.get(party, {}).values()]
-        if None not in problems:
-            why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
-            raise NotAdvertised(party, event.type, why)
-
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
         parcels = (_entered(parcel, now) for parcel in decode_batch(batch))
@@ -582,16 +460,7 @@ class Broker:
         sent: dict[str, list[Parcel]] = {}
         for parcel in parcels:
             told += self._take(parcel, sender, sent, now)
-        return [*told, *(self._post(link, tuple(some)) for link, some in sent.items())]
-
-    def _post(self, link: str, parcels: tuple[Parcel, ...]) -> SendParcels:
-        """Keep what goes to a link until it is known to have arrived."""
-        outbox = self._outbox.setdefault(link, {})
-        posted = tuple((self._count(), parcel) for parcel in parcels)
-        for position, parcel in posted:
-            outbox[position] = parcel
-            self._puts["out", link, str(position)] = parcel
-        return SendParcels(link, posted)
+        return [*told, *(self.outbox.post(link, tuple(some)) for link, some in sent.items())]
 
     def _judged(self, parcel: Parcel, now: int) -> tuple[Mapping[str, Value], int | None]:
         """The environment and the instant that an event is judged by."""
@@ -656,22 +525,13 @@ class Broker:
         self.links._check()
         self.tables._check()
         self.asking._check()
-        assert self._outbox.keys() <= self.links.roles.keys()
+        assert set(self.outbox.links()) <= self.links.roles.keys()
 
 
 def _entered(parcel: Parcel, now: int) -> Parcel:
     """A parcel whose event has its stamps, whoever has sent it."""
     event = parcel.event.entering(now)
     return parcel if event is parcel.event else replace(parcel, event=event)
-
-
-def _fits(steps: Steps) -> bool:
-    """Could somebody else be asked to look after it?"""
-    try:
-        encode_control(Interest(sequences={"": Sequence(steps)}))
-    except InvalidValue:
-        return False
-    return True
 
 
 def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:
@@ -687,7 +547,3 @@ def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:
         size += length
     if some:
         yield tuple(some)
-
-
-def _filters(part: Filter | Steps) -> Iterable[Filter]:
-    return (part,) if isinstance(part, Filter) else (one for step in part for one in step)

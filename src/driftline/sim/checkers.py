@@ -218,9 +218,9 @@ def quiet(overlay: Overlay) -> None:
         if held != wants:
             raise Violation(f"{name} holds {held}, and should hold {wants}")
         for party in overlay.at(name):
-            if broker.advertised(party.name) != party.offers:
+            if broker.advertising.of(party.name) != party.offers:
                 raise Violation(f"{name} does not know what {party.name} offers")
-        if any(broker._outbox.values()):
+        if broker.outbox.links():
             raise Violation(f"{name} still has events to send")
         _remembered(overlay, name, broker)
     for here, there in overlay.links():
@@ -270,7 +270,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("events seen", broker._seen, fresh._seen),
         ("latest event", broker.links.latest, fresh.links.latest),
         ("publications", broker._published, fresh._published),
-        ("advertisements", broker._advertised, fresh._advertised),
+        ("advertisements", broker.advertising._advertised, fresh.advertising._advertised),
         ("environment", broker.environment.values, fresh.environment.values),
         ("mesh", broker.links.homes.states(), fresh.links.homes.states()),
         ("homes", broker.links.homes.versions(), fresh.links.homes.versions()),

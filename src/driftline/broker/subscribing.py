@@ -1,0 +1,144 @@
+"""What must neighbours bring for the subscriptions of local parties?
+
+The edge has them as they stand. Neighbours are told what the network can say of each: filters with
+parameters bound, or within a range while they move too often; the steps of a pattern; of a view,
+the messages that change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from driftline.broker.edge import (
+    NO_RANGES,
+    Edge,
+    check_executable,
+    check_remote,
+    exactly_routed,
+    routed,
+)
+from driftline.broker.effects import Effect
+from driftline.broker.links import LOCAL, Links
+from driftline.broker.requests import Cancel, Subscribe, Unsubscribe
+from driftline.broker.restless import Restless
+from driftline.broker.settings import Settings
+from driftline.broker.views import interest_of
+from driftline.errors import InvalidValue
+from driftline.model.filter import Filter
+from driftline.model.message import Interest, Sequence, Steps
+from driftline.model.pattern import Pattern
+from driftline.model.standing import Standing
+from driftline.moving.hull import Range
+from driftline.routing.table import Key as Part
+from driftline.wire.codec import encode_control
+
+Parts: TypeAlias = Mapping[Part, Filter | Steps]
+
+
+class Subscribing:
+    """The subscriptions of one edge, as its neighbours are told of them."""
+
+    __slots__ = ("_alone", "_edge", "_links", "_restless")
+
+    def __init__(self, settings: Settings, edge: Edge, links: Links) -> None:
+        self._alone = settings.alone
+        self._edge = edge
+        self._links = links
+        self._restless = Restless(None if settings.alone else settings.often)
+
+    def restore(self) -> None:
+        """Let count what the edge has remembered."""
+        for id, _, standing in self._edge:
+            self._let(self._routed(id, standing))
+
+    def subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
+        """A party asks to be told, or asks for something else by the same id."""
+        owner = self._edge.owner(asked.id)
+        if owner is not None and owner != party:
+            raise InvalidValue(
+                "id", "one of your own, or a new one", f"{asked.id} of another party"
+            )
+        check_executable(asked.standing.statement)
+        parts: Parts = {}
+        if not self._alone:
+            check_remote(asked.standing.statement)
+            # Refused here, where somebody can be told, if it cannot travel.
+            parts = self._parts(asked.id, asked.standing, NO_RANGES)
+            filters = (one for part in parts.values() for one in _filters(part))
+            encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
+        before = None if owner is None else self._edge.standing(asked.id)
+        if before is not None and before.same(asked.standing):
+            return []
+        old = {} if before is None or self._alone else self._routed(asked.id, before)
+        if before is None or before.statement != asked.standing.statement:
+            if before is not None:
+                self._edge.cancel(asked.id)
+                self._restless.forget(asked.id)
+            self._edge.subscribe(party, asked.id, asked.standing)
+        else:
+            self._edge.move(asked.id, asked.standing, quietly=asked.quietly)
+            self._restless.moved(asked.id, before, asked.standing, now)
+            if self._restless.ranges(asked.id):
+                parts = self._routed(asked.id, asked.standing)
+        if self._alone:
+            return []
+        self._let(parts, old)
+        return self._links.tell()
+
+    def unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
+        """A party no longer asks for some of what it asked for."""
+        if isinstance(asked, Unsubscribe):
+            ended = self._edge.covered(party, asked.statement, asked.params)
+        else:
+            ended = [asked.id] if self._edge.owner(asked.id) == party else []
+        for id in ended:
+            for key in self._routed(id, self._edge.standing(id)):
+                self._links.subscriptions.drop(LOCAL, key)
+            self._edge.cancel(id)
+            self._restless.forget(id)
+        return self._links.tell()
+
+    def _let(self, parts: Parts, before: Iterable[Part] = ()) -> None:
+        """Let a local subscription count for what neighbours are told."""
+        for key in before:
+            if key not in parts:
+                self._links.subscriptions.drop(LOCAL, key)
+        for key, one in parts.items():
+            self._links.subscriptions.let(LOCAL, key, one)
+
+    def _routed(self, id: str, standing: Standing) -> Parts:
+        """What the network must bring for a subscription as it is told now, by keys."""
+        return self._parts(id, standing, self._restless.ranges(id))
+
+    def _parts(self, id: str, standing: Standing, ranges: Mapping[str, Range]) -> Parts:
+        standing = interest_of(standing)
+        steps = routed(standing, ranges)
+        if isinstance(standing.statement, Pattern) and exactly_routed(standing) and _fits(steps):
+            return {(id, -1): steps}
+        filters = dict.fromkeys(one for step in steps for one in step)
+        return {(id, at): one for at, one in enumerate(filters)}
+
+    def wake(self, now: int) -> None:
+        """Let variables that are calm by now be told by their values again."""
+        for id in self._restless.due(now):
+            before = self._routed(id, self._edge.standing(id))
+            self._restless.calm(id, now)
+            self._let(self._routed(id, self._edge.standing(id)), before)
+
+    def wake_at(self) -> int:
+        """When `wake` has something to do."""
+        return self._restless.wake_at()
+
+
+def _fits(steps: Steps) -> bool:
+    """Could somebody else be asked to look after it?"""
+    try:
+        encode_control(Interest(sequences={"": Sequence(steps)}))
+    except InvalidValue:
+        return False
+    return True
+
+
+def _filters(part: Filter | Steps) -> Iterable[Filter]:
+    return (part,) if isinstance(part, Filter) else (one for step in part for one in step)
