@@ -46,7 +46,10 @@ class _Viewed:
     asked: int = 0
     """The number of the question that is out; 0: none is, and what it knows counts."""
     life: int = 0
+    snapshot: int = 0
+    """Up to which change its home's snapshot had it."""
     sequence: int = 0
+    """Up to which change it knows by now."""
     gap: bool = False
     waiting: list[Message] = field(default_factory=list)
     wide: bool = False
@@ -156,7 +159,7 @@ class Views:
     def _fold(self, id: str, viewed: _Viewed, message: Message) -> News | None:
         assert viewed.fold is not None
         life, sequence = _numbers(message.event.attributes)
-        if life < viewed.life or (life == viewed.life and sequence <= viewed.sequence):
+        if life < viewed.life or (life == viewed.life and sequence <= viewed.snapshot):
             return None  # It is in the snapshot already.
         if life > viewed.life:
             viewed.gap = True
@@ -181,7 +184,8 @@ class Views:
         if viewed is None or viewed.asked != asked:
             return []  # The view has moved since, or is no more.
         before, viewed.fold, viewed.asked = viewed.fold, fold, 0
-        viewed.life, viewed.sequence = _numbers(said)
+        viewed.life, viewed.snapshot = _numbers(said)
+        viewed.sequence = viewed.snapshot
         gap, viewed.gap = viewed.gap, False
         if before is None or gap:
             news = fold.snapshot()
