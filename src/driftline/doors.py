@@ -5,6 +5,7 @@ Checked at its door, before anything changes: the error says what was wanted and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias
 
 from driftline.broker.edge import check_executable
@@ -20,6 +21,10 @@ from driftline.model.subscription import Subscription
 from driftline.model.value import show
 from driftline.model.view import View
 from driftline.moving.evolving.crossing import followed
+
+# The same text, with other parameters, stands for many: reading it is most of the work.
+_read = lru_cache(maxsize=1024)(parse)
+_SHORT = 1000
 
 Wanted: TypeAlias = str | Statement | Term
 
@@ -82,6 +87,8 @@ def admit_statement(wanted: Wanted) -> Statement:
         statement: Statement = select(where=wanted)
     elif isinstance(wanted, Subscription | Pattern | View):
         statement = wanted
+    elif len(wanted) <= _SHORT:
+        statement = _read(wanted)
     else:
         statement = parse(wanted)
     check_executable(statement)

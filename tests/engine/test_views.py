@@ -330,3 +330,19 @@ def test_a_join_is_told_for_each_pair(engine) -> None:
         ("leave", (1, "A")),
         ("leave", (2, "A")),
     ]
+
+
+def test_messages_that_nobody_wants_are_no_longer_made(engine, monkeypatch) -> None:
+    monkeypatch.setattr("driftline.broker.tables.IDLE", 4)
+    home = engine._broker.tables.home
+    view = engine.subscribe("SELECT MIN(per) FROM stock WHERE risk < 5")
+    for risk in range(9, 0, -1):
+        put(engine, "A", risk=risk, per=risk)
+    assert home.types() == ["$min:stock.per/risk"]
+    view.cancel()
+    for risk in range(9):
+        put(engine, "A", risk=risk, per=risk)
+    assert home.types() == []
+    again = engine.subscribe("SELECT MIN(per) FROM stock WHERE risk < 50")
+    put(engine, "A", risk=1, per=1)
+    assert told(again) == [("snapshot", 8), ("change", 1)]

@@ -402,13 +402,32 @@ class Broker:
             return []
         told: list[Effect] = []
         known = self.tables.home.types()
-        later = self.settings.advertised
-        for message in self.tables.hear(parcel.event, env, now, later):
-            told += self._take(Parcel(self.name, self._count(), message), None, sent, now)
+        for message in self.tables.hear(parcel.event, env, now, later=self.settings.advertised):
+            if _bulk(message) > _RECORD_BYTES_MAX // 2:
+                # It says a row twice, and can be too long where the row was not: a snapshot, which
+                # comes in parts, can always be had.
+                told += self._resync(parcel.event.type)
+                continue
+            count = sum(map(len, sent.values()))
+            news = self._take(Parcel(self.name, self._count(), message), None, sent, now)
+            self._notice(message.type, bool(news) or sum(map(len, sent.values())) > count)
+            told += news
         if self.tables.home.types() != known:
             self.asking.keep(())
             told += self.links.tell()
         return told
+
+    def _notice(self, type: str, taken: bool) -> None:
+        """Make no messages about tables that nobody wants [DBNET §2.4.1]."""
+        if taken:
+            self.tables.taken(type)
+        elif self.tables.untaken(type) and not self._wanted(type):
+            self.tables.forget(type)
+            self.may_say(type, False)
+
+    def _wanted(self, type: str) -> bool:
+        wanted = (one.type for _, one in self.links.subscriptions.wanted())
+        return self.edge.views.want(type) or any(one is None or one == type for one in wanted)
 
     # Events
 
@@ -426,8 +445,10 @@ class Broker:
                 *self.edge.take(event, self.name, self._count(), env, event.stamp)
             ]
             if event.type in self.tables:
-                for message in self.tables.hear(event, env, now, later=False):
-                    told += self.edge.take(message, self.name, self._count(), env, event.stamp)
+                for message in self.tables.put(event, now):
+                    news = self.edge.take(message, self.name, self._count(), env, event.stamp)
+                    self._notice(message.type, bool(news))
+                    told += news
                 told = self._settled(told, now)
             return told
         stamps = self.environment.stamps() if self.settings.stamped else {}
@@ -532,6 +553,12 @@ def _entered(parcel: Parcel, now: int) -> Parcel:
     """A parcel whose event has its stamps, whoever has sent it."""
     event = parcel.event.entering(now)
     return parcel if event is parcel.event else replace(parcel, event=event)
+
+
+def _bulk(event: Event) -> int:
+    """About how many bytes its texts have."""
+    values = event.attributes.values()
+    return sum(4 * len(value) for value in values if isinstance(value, str | bytes))
 
 
 def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:

@@ -42,15 +42,20 @@ KEY = "KEY"
 
 _PART_BYTES = 1 << 18
 
+IDLE = 1000
+"""So many messages in turn that nobody takes, and it is asked whether anybody wants them."""
+
 
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_put", "home", "refused")
+    __slots__ = ("_idle", "_put", "home", "refused")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.home = Home()
         self._put = put
+        # Of each type of messages how many in turn nobody took, and with how many that is doubted.
+        self._idle: dict[str, tuple[int, int]] = {}
         self.refused: dict[str, str] = {}
         """Of each table the last row that could not be taken, and why: it came from elsewhere."""
 
@@ -94,6 +99,13 @@ class Tables:
         if table is not None:
             table.declaration.admit(event)
 
+    def put(self, event: Event, now: int) -> list[Event]:
+        """A row that was admitted: the messages."""
+        table = self.get(event.type)
+        key = event.attributes[table.declaration.key]
+        self._put(("row", event.type, _text(key)), event)
+        return self._numbered(self.home.put(event, now if event.stamp is None else event.stamp))
+
     def hear(self, event: Event, env: Mapping[str, Value], now: int, later: bool) -> list[Event]:
         """What follows from something that came: messages, which go out from here.
 
@@ -117,10 +129,7 @@ class Tables:
             # It was published elsewhere, where nobody knew, and has been told as an event.
             self.refused[event.type] = str(problem)
             return []
-        table = self.get(event.type)
-        key = event.attributes[table.declaration.key]
-        self._put(("row", event.type, _text(key)), event)
-        return self._numbered(self.home.put(event, now if event.stamp is None else event.stamp))
+        return self.put(event, now)
 
     def delete(self, name: str, key: object, now: int) -> tuple[Event | None, list[Event]]:
         """Remove a row: what it was, if there was one, and the messages."""
@@ -133,6 +142,24 @@ class Tables:
     def _numbered(self, messages: list[Event]) -> list[Event]:
         self._put(("sequence",), self.home.sequence)
         return messages
+
+    def untaken(self, type: str) -> bool:
+        """Nobody took a message: have so many gone in vain that somebody should look?"""
+        count, most = self._idle.get(type, (0, IDLE))
+        due = count + 1 >= most
+        # Whoever wants them may want few: to look is work, and is done ever more rarely.
+        self._idle[type] = (0, 2 * most) if due else (count + 1, most)
+        return due
+
+    def taken(self, type: str) -> None:
+        """Somebody took a message."""
+        self._idle.pop(type, None)
+
+    def forget(self, type: str) -> None:
+        """Make no more messages that nobody wants."""
+        self._idle.pop(type, None)
+        self.home.forget(type)
+        self._put(("listens", type), None)
 
     # Snapshots
 

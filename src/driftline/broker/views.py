@@ -225,6 +225,10 @@ class Views:
             if viewed.asked:
                 self._join(id, viewed)
 
+    def want(self, type: str) -> bool:
+        """Does any of them want messages of a type?"""
+        return any(viewed.plan.interest.source == type for viewed in self._views.values())
+
     def unjoined(self) -> list[str]:
         """The views that have not had their snapshots."""
         return [id for id, viewed in self._views.items() if viewed.asked]

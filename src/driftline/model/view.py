@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from driftline.errors import NotSupported
 from driftline.model.event import Event
@@ -82,6 +82,21 @@ class View:
     distinct: bool = False
     join: Join | None = None
     having: Moved | Crossed | None = None
+    # Worked out when first asked for: the same text stands for many, and is looked up often.
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            parts = (self.columns, self.source, self.where, self.distinct, self.join, self.having)
+            object.__setattr__(self, "_hash", hash(parts))
+            return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without the hash, which is another one in each process.
+        parts = (self.columns, self.source, self.where, self.distinct, self.join, self.having)
+        return View, parts
 
     @classmethod
     def of_rows(cls, rows: Subscription) -> View:

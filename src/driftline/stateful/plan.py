@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -39,6 +40,9 @@ from driftline.stateful.rows.change import ROWS, Change
 from driftline.stateful.rows.fold import RowSet
 from driftline.stateful.rows.interest import interest, interest_of_view
 from driftline.stateful.rows.reformulate import RowMessages
+
+# As many texts as stand at a time.
+_REMEMBERED = 1024
 
 
 class Reformulator(Protocol):
@@ -85,12 +89,16 @@ class Plan(Protocol):
 
 def plan_of(view: View, params: Mapping[str, Value]) -> Plan:
     """The plan of a view under parameters; NotSupported for what cannot be kept up to date."""
+    parts = range_view(view, params)
+    return _by_rows(view) if parts is None else RangePlan(view, parts)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _by_rows(view: View) -> Plan:
+    """The plan of a view that is kept up to date by the changes of rows, or of pairs."""
     kind = view.of
     if kind is ViewKind.PAIRS:
         return PairsPlan(JoinSubscription.of(view))
-    parts = range_view(view, params) if kind is ViewKind.AGGREGATES else None
-    if parts is not None:
-        return RangePlan(view, parts)
     if kind is ViewKind.ROWS:
         return RowsPlan(view, _interest_of_rows(view))
     made = interest_of_view(view)
@@ -107,7 +115,7 @@ class RangePlan:
     @property
     def interest(self) -> Subscription:
         """See `Plan`."""
-        return self.parts.interest()
+        return self.parts.interest
 
     def reformulator(self, tables: Mapping[str, Table]) -> RangeMessages:
         """See `Plan`."""

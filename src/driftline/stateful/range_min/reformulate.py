@@ -74,19 +74,15 @@ class _Place:
 class RangeMessages:
     """The state of the views of one shape."""
 
-    __slots__ = ("_groups", "_places", "shape")
+    __slots__ = ("_groups", "_places", "shape", "type")
 
     def __init__(self, shape: Shape, rows: Iterable[tuple[Value, Event]] = ()) -> None:
         self.shape = shape
+        self.type = shape.type
         self._groups: dict[tuple[object, ...], _Group] = {}
         self._places: dict[object, _Place] = {}
         for key, row in rows:
             self._put(comparable(key), self._place(row))
-
-    @property
-    def type(self) -> str:
-        """The type of its messages."""
-        return self.shape.type
 
     @property
     def tables(self) -> tuple[str, ...]:

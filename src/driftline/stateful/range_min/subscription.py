@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from driftline.model.constraint import ORDERINGS, Constraint, Operator
 from driftline.model.expression import Attribute, Expression, Literal
@@ -34,6 +35,9 @@ INNER_L, INNER_R, OUTER_L, OUTER_R = ENDS = ("INNER_L", "INNER_R", "OUTER_L", "O
 EQUAL = "EQUAL_"
 AGAIN = "AGAIN"
 """There is a new value, which the message cannot say: it is to be asked for."""
+
+# As many texts as stand at a time.
+_REMEMBERED = 1024
 
 _TYPES = {AggregateFunction.MIN: "$min:", AggregateFunction.MAX: "$max:"}
 
@@ -71,9 +75,13 @@ class RangeView:
     upper: Constraint | None
     equal: tuple[Constraint, ...]
     """One for each of the shape's, in that order."""
+    interest: Subscription = field(init=False, compare=False, repr=False)
+    """The subscription to the messages that change it."""
 
-    def interest(self) -> Subscription:
-        """The subscription to the messages that change it."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "interest", self._interest())
+
+    def _interest(self) -> Subscription:
         parts = [_on(EQUAL + one.attribute, "=", one.operand) for one in self.equal]
         if self.shape.x is not None:
             parts += _end(self.lower, INNER_L, OUTER_L, ">", "<", LOWEST)
@@ -90,6 +98,15 @@ class RangeView:
 
 def range_view(view: View, params: Mapping[str, Value]) -> RangeView | None:
     """Take a view apart, with parameters that its bounds are numbers by; None if it is no such."""
+    parts = _apart(view)
+    if parts is None:
+        return None
+    bounds = (bound for bound in (parts.lower, parts.upper) if bound is not None)
+    return parts if all(_number(bound, params) for bound in bounds) else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _apart(view: View) -> RangeView | None:
     if view.distinct or view.join is not None or len(view.columns) != 1:
         return None
     (column,) = view.columns
@@ -105,7 +122,7 @@ def range_view(view: View, params: Mapping[str, Value]) -> RangeView | None:
     for one in filters[0].constraints:
         if one.operator is Operator.EQ and one.attribute not in equal and _still(one):
             equal[one.attribute] = one
-        elif one.operator in ORDERINGS and _number(one, params):
+        elif one.operator in ORDERINGS and _still(one):
             side = Operator.GE if one.operator in (Operator.GE, Operator.GT) else Operator.LE
             if side in ends:
                 return None
@@ -135,9 +152,8 @@ def _still(one: Constraint) -> bool:
 
 def _number(one: Constraint, params: Mapping[str, Value]) -> bool:
     """Is the bound a number? An infinite one would be no less than an outer end."""
-    if not _still(one):
-        return False
-    value = one.operand.evaluate(Scope(params=params))  # type: ignore[union-attr]  # as _still says
+    assert isinstance(one.operand, Expression)
+    value = one.operand.evaluate(Scope(params=params))
     return KIND_OF.get(type(value)) is Kind.NUMBER and math.isfinite(value)  # type: ignore[arg-type]
 
 
