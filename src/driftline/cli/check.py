@@ -19,8 +19,19 @@ from driftline.model.explanation import Explanation
 from driftline.model.explanation import explain as explain_subscription
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription, check_elapsed
+from driftline.model.view import View
+from driftline.stateful.plan import plan_of
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+def _messages(text: str) -> str | None:
+    """Of a view, the subscription to the messages that change it, with numbers as parameters."""
+    statement = parse(text)
+    if not isinstance(statement, View):
+        return None
+    numbers = dict.fromkeys(statement.variables().parameters, 0)
+    return str(plan_of(statement, numbers).interest)
 
 
 def check(
@@ -51,6 +62,7 @@ def check(
         "environment": sorted(found.variables.environment),
         "now": found.variables.now,
         "elapsed": found.variables.elapsed,
+        "messages": _messages(text),
         "warnings": list(found.warnings),
     }
     if json:
@@ -70,6 +82,7 @@ def check(
             "parameters": ", ".join(f":{name} ({kind})" for name, kind in found.parameters.items()),
             "environment": ", ".join(sorted(found.variables.environment)),
             "moves with": ", ".join(name for name, does in moves.items() if does) or "nothing",
+            "changed by": str(facts["messages"] or ""),
         }
     )
     for warning in found.warnings:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from driftline.model.event import Event
 from driftline.model.scope import Scope
 from driftline.model.value import KIND_OF, Kind, Value, comparable
 from driftline.model.view import AggregateFunction, View
-from driftline.stateful.range_min.blocks import Blocks
 from driftline.stateful.range_min.change import Change as Span
 from driftline.stateful.range_min.maxima import Maxima
 from driftline.stateful.range_min.structure import EXACT_MAX
@@ -32,6 +32,9 @@ from driftline.stateful.range_min.subscription import (
 from driftline.stateful.range_sum.reference import answer
 from driftline.stateful.range_sum.totals import NO_TICKS
 from driftline.stateful.rows.change import Change
+
+if TYPE_CHECKING:
+    from driftline.stateful.range_min.blocks import Blocks
 
 Said = dict[str, Value]
 
@@ -111,9 +114,7 @@ class RangeMessages:
         assert place is not None
         group = self._groups.get(place.group)
         if group is None:
-            blocks = Blocks()
-            least = self.shape.function is AggregateFunction.MIN
-            structure = blocks if least else Maxima(blocks)
+            structure = _structure(self.shape.function)
             group = self._groups[place.group] = _Group(place.equal, structure)
         doubtful = bool(group.odd)
         group.odd.pop(row, None)
@@ -211,6 +212,13 @@ class RangeMessages:
             assert len({*group.numbers.values(), *group.free}) == len(group.numbers) + len(
                 group.free
             )
+
+
+def _structure(function: AggregateFunction) -> Blocks | Maxima[Blocks]:
+    # Compiled code is loaded by those who need it.
+    from driftline.stateful.range_min.blocks import Blocks
+
+    return Blocks() if function is AggregateFunction.MIN else Maxima(Blocks())
 
 
 def _exact(value: Value) -> bool:
