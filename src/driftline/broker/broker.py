@@ -102,8 +102,9 @@ class Broker:
         self.links = Links(name, self.settings, put, self._count)
         self.tables = Tables(put)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
-        # A broker that has lost what it knew must say so to whoever it meets.
+        # A broker that has lost what it knew must say so to whoever it meets, once.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
+        self._met: set[str] = set()
         self._resynced: dict[str, int] = {}
         self._cut = False
         self.advertising = Advertising(self.settings, self.links, put)
@@ -182,9 +183,10 @@ class Broker:
         said = self.links.connect(link, role)
         said += self.outbox.again(link)
         self.edge.views.retry()
-        if self._forgetful or (known is None and self._cut):
+        if (self._forgetful and link not in self._met) or (known is None and self._cut):
             # What was on its way before is lost to those on either side.
             said += self._resync()
+        self._met.add(link)
         return self._out(self._settled(said, now))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
