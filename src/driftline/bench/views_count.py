@@ -52,3 +52,10 @@ class Rectangles:
             first = np.where(one, zeros[-1] + first - zero_first, zero_first)
             last = np.where(one, zeros[-1] + last - zero_last, zero_last)
         return found
+
+
+def look(low: Floats, high: Floats, row: Floats) -> Counts:
+    """The numbers of those that one message affects: a look at all of them."""
+    _, inner_left, inner_right, outer_left, outer_right = row
+    within = (outer_left < low) & (low <= inner_left)
+    return np.flatnonzero(within & (inner_right <= high) & (high < outer_right))
