@@ -102,8 +102,8 @@ def _sent(tuples: int, messages: Messages, listening: Rectangles, subscriptions:
         tuples,
         subscriptions,
         len(messages) / updates,
-        np.count_nonzero(counts) / updates,
-        int(counts.sum()) / updates,
-        np.count_nonzero(np.diff(messages.ends) == 0) / updates,
-        np.count_nonzero(per_update == 0) / updates,
+        float((counts > 0).sum()) / updates,
+        float(counts.sum()) / updates,
+        float((np.diff(messages.ends) == 0).mean()),
+        float((per_update == 0).mean()),
     )
