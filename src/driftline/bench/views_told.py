@@ -87,7 +87,7 @@ class Told:
         """Assert that they are those whose range says so."""
         assert np.array_equal(np.diff(found.offsets), counts), "not as many as there are"
         some = np.random.default_rng(SEED).integers(0, len(messages), LOOKED_AT)
-        for at in some.tolist() if len(messages) else ():
+        for at in some.tolist():
             told = sorted(int(id) for id in found.ids(at))
             expected = look(self._low, self._high, messages.rows[at]).tolist()
             assert told == expected, "not those whom it concerns"

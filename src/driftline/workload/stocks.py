@@ -101,9 +101,7 @@ def stocks(tuples: int, updates: int, walk: Walk = AS_PUBLISHED, seed: int = SEE
     present = draw.random(tuples) >= walk.deletes
     ids = draw.integers(0, tuples, updates)
     spikes = draw.random(updates) < walk.spikes
-    spikes[-1:] = False
-    # A bounce is no spike itself.
-    spikes[1:] &= ~spikes[:-1]
+    spikes[-1:] = False  # It could not bounce.
     ids[1:][spikes[:-1]] = ids[:-1][spikes[:-1]]
     return Stocks(first, present, _walked(draw, walk, first, present, ids, spikes))
 
