@@ -10,6 +10,7 @@ slabs       points by x and y         fields    filters that are points to an ev
 changes     enter, leave, move        match     which entries an event satisfies
 motion      bounds that move with time
 range_blocks, range_min               points (x, y), and whose minimum over a range of x changes
+range_slabs                           the ranges that such a change affects
 """
 
 from __future__ import annotations

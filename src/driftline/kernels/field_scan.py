@@ -59,7 +59,7 @@ def scan_fields(
                     continue
                 within = is_within(m, points, place, left, right)
                 if m[slab + S_SPECIAL] == 0:
-                    k = collect(m, slab, start, end, within, left, right, refs, k)
+                    k = collect(m, slab, start, end, within, left, right, 0, refs, k)
                 else:
                     k = _verified(
                         m, m8, slab, start, end, left, right, columns, keys, event, texts, refs, k

@@ -83,22 +83,35 @@ def collect(
     within: bool,
     left: int,
     right: int,
+    shift: int,
     out: Numbers,
     k: int,
 ) -> int:
     """Write the refs of a run's points with left < x <= right; there must be room for one more.
 
-    Without a branch: each is written, and stays if the next one does not overwrite it.
+    Shifted down by 2 they are numbers. Without a branch: each is written, and stays if the next one
+    does not overwrite it.
     """
     to = u64(k)
     xs = u64(ys_of(slab) + room_of(m, slab) + start)
     refs = xs + u64(room_of(m, slab))
     if within:
         for at in range(u64(end - start)):
-            out[to + at] = m[refs + at] & _REF
+            out[to + at] = (m[refs + at] & _REF) >> shift
         return k + end - start
     for at in range(u64(end - start)):
-        out[to] = m[refs + at] & _REF
+        out[to] = (m[refs + at] & _REF) >> shift
         x = m[xs + at]
         to += u64(left < x) & u64(x <= right)
     return np.int64(to)
+
+
+@inlined
+def has_any(m: Words, slab: int, start: int, end: int, left: int, right: int) -> bool:
+    """Has a run a point with left < x <= right?"""
+    xs = u64(ys_of(slab) + room_of(m, slab) + start)
+    for at in range(u64(end - start)):
+        x = m[xs + at]
+        if left < x and x <= right:
+            return True
+    return False
