@@ -128,12 +128,11 @@ def _batches(count: int) -> int:
     return (1 + count) * views_update.BATCH
 
 
-def _unicast(sizes: Sizes, say: Say) -> Data | None:
+def _unicast(sizes: Sizes, say: Say) -> Data:
     tuples, subscriptions = sizes.told
     say(f"listing those affected of {subscriptions:,} subscriptions")
     updates = _batches(views_told.BATCHES)
-    found = views_unicast.measured(stocks(tuples, updates), *ranges(subscriptions))
-    return None if found is None else asdict(found)
+    return asdict(views_unicast.measured(stocks(tuples, updates), *ranges(subscriptions)))
 
 
 def _instead(sizes: Sizes, say: Say) -> Data:
@@ -214,8 +213,8 @@ def _rate(told: Data) -> float | None:
     return float(told["updates_per_s"])
 
 
-def _listing(unicast: Data | None) -> float | None:
-    return unicast["us"] if unicast and unicast["subscriptions"] == LARGE else None
+def _listing(unicast: Data) -> float | None:
+    return unicast["us"] if unicast["subscriptions"] == LARGE else None
 
 
 def _ratio(instead: Data) -> float | None:

@@ -46,25 +46,33 @@ def _update(found: Data) -> Table:
     return Table("views", columns, rows)
 
 
-def _told(told: Data, unicast: Data | None) -> Table:
+def _told(told: Data, unicast: Data) -> Table:
+    columns = ("how", "subscriptions", "µs", "", "affected")
+    rate = f"an update, {told['updates_per_s']:,.0f} updates/s"
     rows: list[tuple[object, ...]] = [
         (
-            "through the matcher",
+            "told through the matcher",
             f"{told['subscriptions']:,}",
             _us(told["us"]),
-            f"{told['updates_per_s']:,.0f}",
+            rate,
             f"{told['told_per_update']:,.0f}",
-        )
+        ),
+        (
+            "listed for unicast",
+            f"{unicast['subscriptions']:,}",
+            _us(unicast["us"]),
+            "a message",
+            f"{unicast['affected_per_message']:,.0f}",
+        ),
+        (
+            "does anybody want it?",
+            f"{unicast['subscriptions']:,}",
+            _us(unicast["wanted_us"]),
+            "a message",
+            "",
+        ),
     ]
-    if unicast is None:
-        rows.append(("listed for unicast", "not there yet", "", "", ""))
-    else:
-        each = unicast["affected_per_message"]
-        of = f"{unicast['subscriptions']:,}"
-        rows.append(
-            ("listed for unicast", of, f"{_us(unicast['us'])} a message", "", f"{each:,.0f}")
-        )
-    return Table("Who is told", ("how", "of", "µs an update", "updates/s", "affected"), rows)
+    return Table("Who is told", columns, rows)
 
 
 def _instead(found: Data) -> Table:
