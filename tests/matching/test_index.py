@@ -380,6 +380,21 @@ def test_thousands_in_one_cell_can_leave_in_any_order() -> None:
         assert index.match(event) == scan.match(event)
 
 
+@pytest.mark.parametrize("added_before", [0, 2**20, 2**36])
+@pytest.mark.parametrize("count", [20, 200, 5_000])
+def test_any_number_of_answers_come_in_the_order_of_adding(count: int, added_before: int) -> None:
+    draw, index = random.Random(count), Index()
+    index._memory.words[layout.SEQUENCE] = added_before
+    ids = [str(at) for at in range(2 * count)]
+    index.add_batch(ids, filters("x > :a"), {"a": np.arange(2 * count) % 7})
+    for id in draw.sample(ids, count):
+        index.discard(id)
+        ids.remove(id)
+    again = [f"again {at}" for at in range(count)]
+    index.add_batch(again, filters("x > :a"), {"a": np.arange(count) % 5})
+    assert index.match(Event("q", {"x": 9})) == ids + again
+
+
 def test_every_event_has_a_type() -> None:
     index = Index()
     index.add("any", parse("SELECT * WHERE ce_type IS NOT NULL").filters())

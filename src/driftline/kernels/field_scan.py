@@ -104,7 +104,7 @@ def _verified(
     k: int,
 ) -> int:
     """As `collect`, of a slab where some ask for more."""
-    xs = ys_of(slab) + room_of(m, slab)
+    xs = ys_of(m, slab) + room_of(m, slab)
     for at in range(start, end):
         x = m[xs + at]
         if x <= left or x > right:

@@ -213,10 +213,12 @@ N_CAP = 2
 N_BOUNDS = 3  # address of as many x, y, numbers, and addresses of slabs, as there is room for
 POINTS_WORDS = 4
 
-# Slab: a head, then all y, all x, all refs, a third of the words for each.
+# Slab: a head, then all y, all x, all refs, a third of the words for each; there may be room on
+# both sides of them, and whoever comes or goes moves the shorter side.
 S_COUNT = 0
 S_WORDS = 1
 S_SPECIAL = 2  # how many refs carry a flag
+S_START = 3  # in each third, the first place in use
 SLAB_HEAD = 4
 SLAB_FIRST = 32
 SLAB_WORDS = 3072  # the largest: room for 1,022

@@ -36,6 +36,7 @@ from driftline.kernels.layout import (
     PRESENCE,
     REF_BITS,
     RULER_TOP,
+    SEQUENCE,
     TAIL,
     TEXT,
     TYPE_HASH,
@@ -61,6 +62,7 @@ u64 = np.uint64
 _REF = (1 << REF_BITS) - 1
 _TOGETHER = 16  # visits whose chunks are fetched together
 _FEW = 32  # up to here insertion is the fastest way to sort
+_SEQUENCE_MAX = 1 << (63 - VISIT_BITS)  # below, a place among what was found fits beside it
 
 
 @allocating
@@ -376,7 +378,15 @@ def _order(m: Words, out: Numbers, count: int) -> None:
     for at in range(count):
         keyed[at] = _sequence(m, out[at])
     if count > _FEW:
-        out[:count] = out[:count][np.argsort(keyed)]
+        numbers = out[:count].copy()
+        if m[SEQUENCE] < _SEQUENCE_MAX:
+            for at in range(count):
+                keyed[at] = (keyed[at] << VISIT_BITS) | at
+            keyed = in_order(keyed, count, m[SEQUENCE], np.empty(count, np.int64))
+            for at in range(count):
+                out[at] = numbers[keyed[at] & VISIT]
+        else:
+            out[:count] = numbers[np.argsort(keyed)]
         return
     for at in range(1, count):
         number, sequence = out[at], keyed[at]

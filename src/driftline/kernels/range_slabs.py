@@ -63,7 +63,7 @@ def _point(low: int, high: int) -> tuple[int, int]:
 def affected(m: Words, points: int, rows: Words, ends: Words, out: Numbers) -> Numbers:
     """The numbers whose ranges messages affect: those of row i are at ends[i] .. ends[i + 1].
 
-    Messages are rows of the bits of floats. `out` is written, and another array if it is too short.
+    Messages are rows of the bits of floats. `out` is written, or a longer array if it is too short.
     """
     k = 0
     ends[0] = 0
@@ -81,7 +81,7 @@ def affected(m: Words, points: int, rows: Words, ends: Words, out: Numbers) -> N
                     within = is_within(m, points, place, left, right)
                     k = collect(m, slab, start, end, within, left, right, 2, out, k)
         ends[row + 1] = k
-    return out[:k]
+    return out
 
 
 @allocating

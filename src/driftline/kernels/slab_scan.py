@@ -58,8 +58,8 @@ def is_within(m: Words, points: int, place: int, left: int, right: int) -> bool:
 def run_of(m: Words, slab: int, low: int, high: int) -> tuple[int, int]:
     """Where the points of a slab with low < y <= high begin and end."""
     count = m[slab + S_COUNT]
-    start = above(m, ys_of(slab), count, low)
-    return start, start + above(m, ys_of(slab) + start, count - start, high)
+    start = above(m, ys_of(m, slab), count, low)
+    return start, start + above(m, ys_of(m, slab) + start, count - start, high)
 
 
 @inlined
@@ -93,7 +93,7 @@ def collect(
     does not overwrite it.
     """
     to = u64(k)
-    xs = u64(ys_of(slab) + room_of(m, slab) + start)
+    xs = u64(ys_of(m, slab) + room_of(m, slab) + start)
     refs = xs + u64(room_of(m, slab))
     if within:
         for at in range(u64(end - start)):
@@ -109,7 +109,7 @@ def collect(
 @inlined
 def has_any(m: Words, slab: int, start: int, end: int, left: int, right: int) -> bool:
     """Has a run a point with left < x <= right?"""
-    xs = u64(ys_of(slab) + room_of(m, slab) + start)
+    xs = u64(ys_of(m, slab) + room_of(m, slab) + start)
     for at in range(u64(end - start)):
         x = m[xs + at]
         if left < x and x <= right:

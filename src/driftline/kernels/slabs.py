@@ -3,7 +3,8 @@
 By x in slabs of up to 1,022, and in each slab by y. A rectangle covers some slabs from edge to
 edge, and in each of these what it holds is a run, found by two searches; only in the first and the
 last must x be looked at too. A slab that is full is split at its middle point, one that is nearly
-empty joins its neighbour, and a point that comes moves those above it in its slab by one place.
+empty joins its neighbour, and a point that comes or goes moves those above or below it in its slab
+by one place, whichever are fewer.
 
     slabs                x below 3             x from 3 on
     in each, by y        (1,2) (2,5) (0,9)     (7,1) (3,4) (5,8)
@@ -28,6 +29,7 @@ from driftline.kernels.layout import (
     N_SLABS,
     S_COUNT,
     S_SPECIAL,
+    S_START,
     S_WORDS,
     SLAB_FIRST,
     SLAB_HEAD,
@@ -48,15 +50,20 @@ def room_of(m: Words, slab: int) -> int:
 
 
 @inlined
-def ys_of(slab: int) -> int:
+def ys_of(m: Words, slab: int) -> int:
     """Where the y of a slab begin."""
-    return slab + SLAB_HEAD
+    return slab + SLAB_HEAD + m[slab + S_START]
 
 
 @inlined
 def slab_at(m: Words, points: int, place: int) -> int:
     """The address of the slab at a place."""
     return m[m[points + N_BOUNDS] + 3 * m[points + N_CAP] + place]
+
+
+@inlined
+def _set_slab(m: Words, points: int, place: int, slab: int) -> None:
+    m[m[points + N_BOUNDS] + 3 * m[points + N_CAP] + place] = slab
 
 
 @jit
@@ -66,7 +73,7 @@ def begin_points(m: Words, points: int) -> None:
     m[points + N_SLABS] = 0
     m[points + N_CAP] = _BOUNDS_FIRST
     m[points + N_BOUNDS] = allocate(m, 4 * _BOUNDS_FIRST)
-    _insert_slab(m, points, 0, MISSING, MISSING, 0, _new_slab(m, SLAB_FIRST))
+    _insert_slab(m, points, 0, MISSING, MISSING, 0, _new_slab(m, SLAB_FIRST, 0))
 
 
 @jit
@@ -90,11 +97,18 @@ def put_point(m: Words, points: int, x: int, y: int, ref: int) -> None:
             _split(m, points, place)
             slab = slab_at(m, points, _slab_of(m, points, x, y, number))
     at, count, room = _place_in(m, slab, y, number), m[slab + S_COUNT], room_of(m, slab)
-    first = ys_of(slab)
+    start = m[slab + S_START]
+    first = ys_of(m, slab)
+    is_down = start + count == room or (start > 0 and 2 * at < count)
     for word in (y, x, ref):
-        _open(m, first + at, count - at)
-        m[first + at] = word
+        if is_down:
+            _close(m, first - 1, at)
+            m[first - 1 + at] = word
+        else:
+            _open(m, first + at, count - at)
+            m[first + at] = word
         first += room
+    m[slab + S_START] = start - int(is_down)
     m[slab + S_COUNT] = count + 1
     m[slab + S_SPECIAL] += (ref & _SPECIAL) != 0
     m[points + N_COUNT] += 1
@@ -106,11 +120,16 @@ def take_point(m: Words, points: int, x: int, y: int, number: int) -> None:
     place = _slab_of(m, points, x, y, number)
     slab = slab_at(m, points, place)
     at, count, room = _place_in(m, slab, y, number), m[slab + S_COUNT], room_of(m, slab)
-    first = ys_of(slab)
+    first = ys_of(m, slab)
     m[slab + S_SPECIAL] -= (m[first + 2 * room + at] & _SPECIAL) != 0
+    is_up = 2 * at < count
     for _ in range(3):
-        _close(m, first + at, count - 1 - at)
+        if is_up:
+            _open(m, first, at)
+        else:
+            _close(m, first + at, count - 1 - at)
         first += room
+    m[slab + S_START] += int(is_up)
     m[slab + S_COUNT] = count - 1
     m[points + N_COUNT] -= 1
     if 4 * count < room:
@@ -159,7 +178,7 @@ def _is_below(x: int, y: int, number: int, x1: int, y1: int, number1: int) -> bo
 @jit
 def _place_in(m: Words, slab: int, y: int, number: int) -> int:
     """How many points of a slab come before one."""
-    ys = ys_of(slab)
+    ys = ys_of(m, slab)
     refs = ys + 2 * room_of(m, slab)
     low = 0
     high = m[slab + S_COUNT]
@@ -184,7 +203,7 @@ def _open(m: Words, start: int, count: int) -> None:
 
 @inlined
 def _close(m: Words, start: int, count: int) -> None:
-    """Move the words behind one a place down, over it."""
+    """Move as many words behind one a place down, over it."""
     to = u64(start)
     for _ in range(count):
         m[to] = m[to + u64(1)]
@@ -192,11 +211,13 @@ def _close(m: Words, start: int, count: int) -> None:
 
 
 @jit
-def _new_slab(m: Words, words: int) -> int:
+def _new_slab(m: Words, words: int, count: int) -> int:
+    """A slab for so many points, which will stand in its middle."""
     slab = allocate(m, words)
     m[slab + S_COUNT] = 0
     m[slab + S_WORDS] = words
     m[slab + S_SPECIAL] = 0
+    m[slab + S_START] = (room_of(m, slab) - count) >> 1
     return slab
 
 
@@ -204,10 +225,10 @@ def _new_slab(m: Words, words: int) -> int:
 def _resize(m: Words, points: int, place: int, words: int) -> int:
     """Give a slab other room, which must be enough."""
     old = slab_at(m, points, place)
-    slab = _new_slab(m, words)
+    slab = _new_slab(m, words, m[old + S_COUNT])
     for at in range(m[old + S_COUNT]):
         _append(m, slab, old, at)
-    m[m[points + N_BOUNDS] + 3 * m[points + N_CAP] + place] = slab
+    _set_slab(m, points, place, slab)
     release(m, old, m[old + S_WORDS])
     return slab
 
@@ -215,9 +236,9 @@ def _resize(m: Words, points: int, place: int, words: int) -> int:
 @inlined
 def _append(m: Words, slab: int, source: int, at: int) -> None:
     """Let the last point of a slab be one of another."""
-    to = ys_of(slab) + m[slab + S_COUNT]
+    to = ys_of(m, slab) + m[slab + S_COUNT]
     room = room_of(m, slab)
-    word = ys_of(source) + at
+    word = ys_of(m, source) + at
     room_there = room_of(m, source)
     m[to] = m[word]
     m[to + room] = m[word + room_there]
@@ -232,19 +253,19 @@ def _split(m: Words, points: int, place: int) -> None:
     """Let the points of a slab from the middle one on have a slab of their own."""
     old = slab_at(m, points, place)
     count, room = m[old + S_COUNT], room_of(m, old)
-    ys = ys_of(old)
+    ys = ys_of(m, old)
     order = allocate(m, count)
     middle = ys + _middle(m, old, order, count)
     release(m, order, count)
     y, x, number = m[middle], m[middle + room], number_in(m[middle + 2 * room])
-    right = _new_slab(m, m[old + S_WORDS])
-    m[old + S_COUNT] = 0
-    m[old + S_SPECIAL] = 0
+    below = count >> 1
+    left, right = _new_slab(m, SLAB_WORDS, below), _new_slab(m, SLAB_WORDS, count - below)
     for at in range(count):
-        # Appending to the slab itself never overtakes the reading.
         word = ys + at
-        below = _is_below(m[word + room], m[word], number_in(m[word + 2 * room]), x, y, number)
-        _append(m, old if below else right, old, at)
+        is_left = _is_below(m[word + room], m[word], number_in(m[word + 2 * room]), x, y, number)
+        _append(m, left if is_left else right, old, at)
+    release(m, old, m[old + S_WORDS])
+    _set_slab(m, points, place, left)
     _insert_slab(m, points, place + 1, x, y, number, right)
 
 
@@ -280,7 +301,7 @@ def _middle(m: Words, slab: int, order: int, count: int) -> int:
 @inlined
 def _comes_before(m: Words, slab: int, a: int, b: int) -> bool:
     """Within a slab (y, number) is the order already, and tells who is first of one x."""
-    xs = ys_of(slab) + room_of(m, slab)
+    xs = ys_of(m, slab) + room_of(m, slab)
     xa, xb = m[xs + a], m[xs + b]
     return xa < xb or (xa == xb and a < b)
 
@@ -289,7 +310,7 @@ def _comes_before(m: Words, slab: int, a: int, b: int) -> bool:
 def _join(m: Words, points: int, place: int) -> None:
     """Make a slab and the next one a single slab."""
     left, right = slab_at(m, points, place), slab_at(m, points, place + 1)
-    slab = _new_slab(m, SLAB_WORDS)
+    slab = _new_slab(m, SLAB_WORDS, m[left + S_COUNT] + m[right + S_COUNT])
     i = 0
     j = 0
     while i < m[left + S_COUNT] or j < m[right + S_COUNT]:
@@ -301,17 +322,17 @@ def _join(m: Words, points: int, place: int) -> None:
             j += 1
     release(m, left, m[left + S_WORDS])
     release(m, right, m[right + S_WORDS])
-    m[m[points + N_BOUNDS] + 3 * m[points + N_CAP] + place] = slab
+    _set_slab(m, points, place, slab)
     _remove_slab(m, points, place + 1)
 
 
 @inlined
 def _is_first(m: Words, left: int, i: int, right: int, j: int) -> bool:
-    y1, y2 = m[ys_of(left) + i], m[ys_of(right) + j]
+    y1, y2 = m[ys_of(m, left) + i], m[ys_of(m, right) + j]
     if y1 != y2:
         return y1 < y2
-    ref1 = m[ys_of(left) + 2 * room_of(m, left) + i]
-    return number_in(ref1) < number_in(m[ys_of(right) + 2 * room_of(m, right) + j])
+    ref1 = m[ys_of(m, left) + 2 * room_of(m, left) + i]
+    return number_in(ref1) < number_in(m[ys_of(m, right) + 2 * room_of(m, right) + j])
 
 
 @jit

@@ -349,9 +349,10 @@ def points_in(
     ends = [*zip(*rows[:3], strict=True), (at.HIGHEST + 1,)]
     for place, slab in enumerate(rows[3]):
         words, count = m[slab + at.S_WORDS], m[slab + at.S_COUNT]
-        first, room = block(slab, words) + at.SLAB_HEAD, (words - at.SLAB_HEAD) // 3
+        start, room = m[slab + at.S_START], (words - at.SLAB_HEAD) // 3
+        first = block(slab, words) + at.SLAB_HEAD + start
         assert at.SLAB_FIRST <= words <= at.SLAB_WORDS
-        assert count <= room
+        assert 0 <= start <= start + count <= room
         assert count > 0 or slabs == 1, "an empty slab"
         ys, xs, refs = (_run(m, first + row * room, count) for row in range(3))
         within = [(y, number_in(ref)) for y, ref in zip(ys, refs, strict=True)]

@@ -29,6 +29,7 @@ from driftline.kernels.keys import number_key
 from driftline.kernels.layout import N_COUNT, TAIL
 from driftline.kernels.range_min import MESSAGE
 from driftline.kernels.range_slabs import affected, affects_any, begin_ranges, set_ranges
+from driftline.kernels.types import Words
 from driftline.matching.memory import Memory
 from driftline.stateful.range_min.change import HIGHEST, LOWEST, Change
 from driftline.stateful.range_min.structure import (
@@ -51,23 +52,30 @@ class Affected:
     def __init__(self) -> None:
         self._memory = Memory(_FIRST_WORDS)
         self._points = begin_ranges(self._memory.words)
-        self._held = np.full((_FIRST_NUMBERS, 2), np.nan)
+        self._hold(np.full((_FIRST_NUMBERS, 2), math.nan))
         self._out = np.zeros(_FIRST_FOUND, np.int32)
-        # For one at a time: made once, as that costs as much as what is done with them.
-        self._number, self._range = np.zeros(1, np.int64), np.zeros((1, 2))
-        self._row, self._ends = np.zeros((1, MESSAGE)), np.zeros(2, np.int64)
-        self._cells: Any = self._row[0].data  # of which writing costs least
-        self._is_wanted = np.zeros(1, np.bool_)
+        # For one at a time: made once, as that costs as much as what is done with them. Of views of
+        # memory reading and writing costs least.
+        self._one, span = np.zeros(1, np.int64), np.zeros(2)
+        self._span_bits = span.view(np.int64).reshape(1, 2)
+        self._span: Any = span.data
+        row = np.zeros(MESSAGE)
+        self._row_bits = row.view(np.int64).reshape(1, MESSAGE)
+        self._row: Any = row.data
+        self._ends, self._is_wanted = np.zeros(2, np.int64), np.zeros(1, np.bool_)
+
+    def _hold(self, held: NDArray[np.float64]) -> None:
+        """By number the range; NaN where there is none."""
+        self._held, self._held_bits = held, held.view(np.int64)
+        self._lows: Any = held.ravel().data[::2]
 
     # Changes
 
     def add(self, number: int, low: float, high: float) -> None:
         """Take in the range of a number, in the place of the one it had."""
         low, high = admit_range(low, high)
-        self._number[0] = admit_id(number)
         # An open end is beyond every number that a message has, but for the infinite ones.
-        self._range[0] = max(low, LOWEST), min(high, HIGHEST)
-        self._set(self._number, self._range)
+        self._set_one(admit_id(number), max(low, LOWEST), min(high, HIGHEST))
 
     def change(self, number: int, low: float, high: float) -> None:
         """Move the range of a number. KeyError if it has none."""
@@ -78,9 +86,7 @@ class Affected:
     def discard(self, number: int) -> None:
         """Forget the range of a number; nothing happens if it has none."""
         if number in self:
-            self._number[0] = number
-            self._range[0] = math.nan
-            self._set(self._number, self._range)
+            self._set_one(number, math.nan, math.nan)
 
     def add_many(self, numbers: Ids, lows: NDArray[Any], highs: NDArray[Any]) -> None:
         """As a loop over `add`, and much faster. InvalidValue changes nothing."""
@@ -98,28 +104,40 @@ class Affected:
         numbers = numbers[numbers < len(self._held)]
         self._set(numbers, np.full((len(numbers), 2), math.nan))
 
+    def _set_one(self, number: int, low: float, high: float) -> None:
+        self._make_room(number)
+        self._one[0] = number
+        self._span[0], self._span[1] = low, high
+        self._apply(self._one, self._span_bits)
+
     def _set(self, numbers: Ids, ranges: NDArray[np.float64]) -> None:
-        """Call the kernel until all is done, giving it room where it asks for it."""
-        most = int(numbers.max(initial=0))
-        if most > _NUMBER_MAX:
-            raise InvalidValue("number", f"one up to {_NUMBER_MAX}", str(most))
-        if most >= len(self._held):
-            more = np.full((2 * most + 1 - len(self._held), 2), math.nan)
-            self._held = np.concatenate((self._held, more))
-        held, bits = self._held.view(np.int64), ranges.view(np.int64)
+        self._make_room(int(numbers.max(initial=0)))
+        self._apply(numbers, ranges.view(np.int64))
+
+    def _make_room(self, number: int) -> None:
+        """Have a place for numbers up to this one."""
+        if number > _NUMBER_MAX:
+            raise InvalidValue("number", f"one up to {_NUMBER_MAX}", str(number))
+        if number >= len(self._held):
+            more = np.full((2 * number + 1 - len(self._held), 2), math.nan)
+            self._hold(np.concatenate((self._held, more)))
+
+    def _apply(self, numbers: Ids, bits: Words) -> None:
+        """Call the kernel until all is done, giving it memory where it asks for it."""
         done = 0
-        while (
-            done := set_ranges(self._memory.words, self._points, held, numbers, bits, done)
-        ) < len(numbers):
-            words = len(self._memory.words)
-            self._memory.resize(words + (words >> 1))
+        while True:
+            words = self._memory.words
+            done = set_ranges(words, self._points, self._held_bits, numbers, bits, done)
+            if done == len(numbers):
+                return
+            self._memory.resize(len(words) + (len(words) >> 1))
 
     # Messages
 
     def of(self, change: Change) -> NDArray[np.int32]:
         """The numbers whose minimum a message changes, in no particular order."""
         self._write(change)
-        return self._found(self._row, self._ends)
+        return self._found(self._row_bits, self._ends)
 
     def of_many(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The same for the rows of `Messages`: those of row i are from ends[i] to ends[i + 1]."""
@@ -129,25 +147,24 @@ class Affected:
     def wanted(self, change: Change) -> bool:
         """Does a message change anybody's minimum? Without looking for all of them."""
         self._write(change)
-        affects_any(self._memory.words, self._points, self._row.view(np.int64), self._is_wanted)
+        affects_any(self._memory.words, self._points, self._row_bits, self._is_wanted)
         return bool(self._is_wanted[0])
 
     def wanted_many(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         """The same for the rows of `Messages`."""
         wanted = np.zeros(len(rows), np.bool_)
-        rows = _admit_rows(rows)
-        affects_any(self._memory.words, self._points, rows.view(np.int64), wanted)
+        affects_any(self._memory.words, self._points, _admit_rows(rows), wanted)
         return wanted
 
     def _write(self, change: Change) -> None:
-        row = self._cells
+        row = self._row
         row[1], row[2] = change.inner_left, change.inner_right
         row[3], row[4] = change.outer_left, change.outer_right
 
-    def _found(self, rows: NDArray[np.float64], ends: NDArray[np.int64]) -> NDArray[np.int32]:
-        found = affected(self._memory.words, self._points, rows.view(np.int64), ends, self._out)
-        # What lies in the array that is used again must be copied; a longer one is the caller's.
-        return found.copy() if len(found) <= len(self._out) else found
+    def _found(self, rows: Words, ends: NDArray[np.int64]) -> NDArray[np.int32]:
+        # The array is used again, and stays as long as the longest answer so far.
+        self._out = affected(self._memory.words, self._points, rows, ends, self._out)
+        return self._out[: ends[-1]].copy()
 
     # The rest
 
@@ -160,11 +177,10 @@ class Affected:
         return int(self._memory.words[self._points + N_COUNT])
 
     def __contains__(self, number: object) -> bool:
-        return (
-            isinstance(number, int | np.integer)
-            and 0 <= number < len(self._held)
-            and not math.isnan(self._held[number, 0])
-        )
+        if not isinstance(number, int | np.integer) or not 0 <= number < len(self._held):
+            return False
+        low = self._lows[number]
+        return bool(low == low)
 
     def _check(self) -> None:
         from driftline.matching.check import points_in
@@ -194,8 +210,8 @@ def _admit_ends(ends: NDArray[Any], where: str) -> NDArray[np.float64]:
     return ends.astype(np.float64)
 
 
-def _admit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _admit_rows(rows: NDArray[np.float64]) -> Words:
     rows = np.ascontiguousarray(rows, np.float64)
     if rows.ndim != 2 or rows.shape[1] != MESSAGE:
         raise InvalidValue("rows", f"rows of {MESSAGE} numbers", str(rows.shape))
-    return rows
+    return rows.view(np.int64)
