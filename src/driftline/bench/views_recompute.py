@@ -146,7 +146,9 @@ def _duckdb(drawn: Stocks, low: Floats, high: Floats, least: list[float]) -> Ask
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute("SET threads = 1")
+    # In an interactive Python a long query would draw its progress where figures are printed.
+    for setting in ("threads = 1", "enable_progress_bar = false"):
+        connection.execute(f"SET {setting}")
     views = {"id": np.arange(len(low)), "low": low, "high": high, "least": least}
     for name, incoming in (("tuples", table_of(drawn)), ("view", pa.table(views))):
         connection.register("incoming", incoming)
