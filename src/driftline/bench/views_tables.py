@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from driftline.bench.report import Table
 from driftline.bench.views_messages import PAPER_SUBSCRIPTIONS, PAPER_TUPLES, SUBSCRIPTIONS, TUPLES
+from driftline.bench.views_unicast import QUIET
 
 Data: TypeAlias = dict[str, Any]
 
@@ -63,6 +64,13 @@ def _told(told: Data, unicast: Data) -> Table:
             _us(unicast["us"]),
             "a message",
             f"{unicast['affected_per_message']:,.0f}",
+        ),
+        (
+            "listed for quiet messages",
+            f"{unicast['subscriptions']:,}",
+            _us(unicast["quiet_us"]),
+            "a message",
+            f"fewer than {QUIET:,}",
         ),
         (
             "does anybody want it?",
