@@ -49,11 +49,13 @@ IDLE = 1000
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_idle", "_put", "home", "refused")
+    __slots__ = ("_idle", "_listens", "_put", "home", "refused")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.home = Home()
         self._put = put
+        # What is journaled of those who asked for messages, by type.
+        self._listens: dict[str, list[Key]] = {}
         # Of each type of messages how many in turn nobody took, and with how many that is doubted.
         self._idle: dict[str, tuple[int, int]] = {}
         self.refused: dict[str, str] = {}
@@ -159,7 +161,8 @@ class Tables:
         """Make no more messages that nobody wants."""
         self._idle.pop(type, None)
         self.home.forget(type)
-        self._put(("listens", type), None)
+        for key in self._listens.pop(type, ()):
+            self._put(key, None)
 
     # Snapshots
 
@@ -175,7 +178,10 @@ class Tables:
         assert isinstance(standing.statement, View)
         if not self.home.listen(plan, standing.statement.tables):
             return False
-        self._put(("listens", str(plan.interest.source)), standing)
+        # By its interest, parameters and all: it says the type and which attributes are read.
+        key = ("listens", str(plan.interest.source), str(plan.interest))
+        self._listens.setdefault(key[1], []).append(key)
+        self._put(key, standing)
         return True
 
     def _answer(
@@ -216,6 +222,7 @@ class Tables:
                 assert isinstance(value, Standing)
                 assert isinstance(value.statement, View)
                 self.home.listen(plan_of(value.statement, value.params), value.statement.tables)
+                self._listens.setdefault(key[1], []).append(key)
         self.home.life = stored.get(("home",), 0)  # type: ignore[assignment]  # as journaled
         self.home.sequence = stored.get(("sequence",), 0)  # type: ignore[assignment]
 
