@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from driftline.bench.views_told import VIEW
 from driftline.language.sql import parse
 from driftline.matching.choice import make_matcher
-from driftline.matching.matcher import Filters
 from driftline.model.event import Event
 from driftline.model.scope import Scope
+from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.stateful.distinct import reference as distinct
@@ -33,7 +33,7 @@ from driftline.stateful.range_sum import reference as aggregates
 from driftline.stateful.range_sum.fold import Aggregates
 from driftline.stateful.range_sum.totals import NO_TICKS, totals_of
 from driftline.stateful.rows.change import Change, changed, message_of
-from driftline.stateful.rows.interest import interest_of_view
+from driftline.stateful.rows.interest import flags_of, interest_of_view
 from driftline.workload.stocks import SEED, Walk, ranges, stocks
 
 ROWS, SUBSCRIPTIONS, CHANGES = 2_000, 200, 1_000
@@ -86,7 +86,7 @@ def measured(kind: str) -> Measured:
     folds, held = weighed(lambda: [_fold(view, params, rows.values()) for params in wanted])
     inside = sum(_inside(view, params, rows.values()) for params in wanted)
     figures = brought_to(
-        [(interest_of_view(view).filters(), params) for params in wanted],
+        [(interest_of_view(view), params) for params in wanted],
         changes,
         lambda change: [change],
         lambda at, message: folds[at].take(message),
@@ -126,22 +126,24 @@ def params_of(count: int) -> list[dict[str, Value]]:
 
 
 def brought_to(
-    wanted: Iterable[tuple[Filters, Params]],
+    wanted: Iterable[tuple[Subscription, Params]],
     changes: Iterable[Change],
     reformulate: Callable[[Change], list[Change]],
     take: Callable[[int, Message], News | None],
 ) -> tuple[float, float, float, float, float, float]:
     """Bring all changes to whom they concern; the times and counts of `Measured`, in its order."""
     matcher = make_matcher("index")
-    for at, (filters, params) in enumerate(wanted):
-        matcher.add(str(at), filters, params)
+    flags: dict[str, frozenset[str]] = {}
+    for at, (interest, params) in enumerate(wanted):
+        matcher.add(str(at), interest.filters(), params)
+        flags |= flags_of(interest)
     now = time.process_time
     home = match = fold = 0.0
     count = sent = brought = told = 0
     for change in changes:
         start = now()
         made = reformulate(change)
-        messages = [Message(message_of(one, 0), {}) for one in made]
+        messages = [Message(message_of(one, 0, flags), {}) for one in made]
         reformulated = now()
         found = [matcher.match(message.event) for message in messages]
         matched = now()

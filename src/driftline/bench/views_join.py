@@ -53,8 +53,8 @@ def measured() -> Measured:
             _follow(known, told)
         return told
 
-    filters = join.interest().filters()
-    figures = brought_to([(filters, one) for one in wanted], changes, home.take, take)
+    interest = join.interest()
+    figures = brought_to([(interest, one) for one in wanted], changes, home.take, take)
     for change in changes:
         assert change.new is not None
         rows[change.keys[0]] = change.new
