@@ -68,7 +68,7 @@ from driftline.wire.events import decode_batch
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.records import encode_parcel
 
-_COUNTED_BITS = 40
+COUNTED_BITS = 40
 INCARNATIONS = 1 << 23
 """A broker may start so often: its numbers are to fit 63 bits."""
 
@@ -94,7 +94,7 @@ class Broker:
             )
         self.name = name
         self.settings = settings or Settings()
-        self._counter = incarnation << _COUNTED_BITS
+        self._counter = incarnation << COUNTED_BITS
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__
         self.edge = Edge(self.settings, put, self._count)
