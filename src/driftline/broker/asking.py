@@ -3,8 +3,8 @@
 Where the table is kept here the snapshot is taken on the spot. Otherwise: what the view wants is
 told to the neighbours; when that is in effect everywhere its home is asked; what comes before the
 answer waits. So nothing falls between the snapshot and the first message, and nothing counts twice.
-A home that has not been asked for such messages before says `LATER` where interest goes only to
-what is offered: what it offers must be known first.
+A home that has not been asked for such messages by a broker before says `LATER` where interest goes
+only to what is offered: what it offers must be known before it is in effect that somebody wants it.
 
 A table is claimed by asking everybody whether it has a home already. Of two that claim it at once
 the one whose name comes first is right.
@@ -84,6 +84,8 @@ class Outward(Protocol):
 class _Claim:
     party: str
     asked: Declare
+    yielded: bool = False
+    """Has another that comes first claimed it too?"""
 
 
 class Asking:
@@ -99,6 +101,7 @@ class Asking:
         "_retry_at",
         "_sources",
         "_tables",
+        "_unheard",
         "_waves",
     )
 
@@ -113,6 +116,8 @@ class Asking:
         self._retry_at = NEVER
         self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
         self._sources: set[str] = set()
+        # Types of messages that are to be said, and of which not everybody knows yet.
+        self._unheard: set[str] = set()
 
     # Views
 
@@ -135,6 +140,7 @@ class Asking:
             self._sources = set(self._edge.views.sources)
             return effects
         self._listen()
+        self.keep(())
         if far:
             request = f"join {self._out.at()}"
             self._waves[request] = far
@@ -245,9 +251,14 @@ class Asking:
         return effects
 
     def has(self, table: str, asker: str) -> bool:
-        """Is this the table's home, or about to be it before another that asks?"""
-        claiming = {claim.asked.declaration.name for claim in self._claims.values()}
-        return table in self._tables or (table in claiming and self._out.name < asker)
+        """Is this the table's home, or about to be it before another that claims it?"""
+        mine = [one for one, claim in self._claims.items() if claim.asked.declaration.name == table]
+        if table in self._tables or (mine and self._out.name < asker):
+            return True
+        for request in mine if asker != self._out.name else ():
+            # Who has answered us before may be the one that asks now: we cannot both have it.
+            self._claims[request] = replace(self._claims[request], yielded=True)
+        return False
 
     def _claimed(self, claim: _Claim, reply: Reply) -> list[Effect]:
         declaration = claim.asked.declaration
@@ -255,7 +266,7 @@ class Asking:
         refused = None
         try:
             if not self._tables.check_declared(declaration):
-                if reply.interested:
+                if reply.interested or claim.yielded:
                     raise TableError(name, "is kept by another broker")
                 if reply.silent:
                     silent = ", ".join(reply.silent)
@@ -285,7 +296,9 @@ class Asking:
             _, messages = self._tables.delete(asked.table, asked.key, now)
             return [*(one for message in messages for one in self._out.say(message, now)), done]
         event = Event.of_admitted(DELETE + asked.table, {KEY: asked.key}, now)
-        if not self._out.may_say(event.type, True):
+        if self._out.may_say(event.type, True):
+            self._unheard.add(event.type)
+        if event.type not in self._unheard:
             return [*self._out.say(event, now), done]
         # That it may come from here must be known before it can find its way.
         request = f"delete {self._out.at()}"
@@ -294,6 +307,7 @@ class Asking:
 
     def _deleted(self, done: Reply, event: Event, reply: Reply, now: int) -> list[Effect]:
         if not reply.silent:
+            self._unheard.discard(event.type)
             return [*self._out.say(event, now), done]
         table = event.type.removeprefix(DELETE)
         why = f"nothing is removed, as some did not answer: {', '.join(reply.silent)}"

@@ -40,6 +40,7 @@ from driftline.broker.requests import (
     Unsubscribe,
     Watch,
 )
+from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
 from driftline.broker.tables import HOME_OF, SNAPSHOT, Tables
@@ -104,7 +105,7 @@ class Broker:
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
         # A broker that has lost what it knew must say so to whoever it meets.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
-        self._resynced: dict[str, int] = {}
+        self._resyncs = Resyncs(put)
         self._cut = False
         self.advertising = Advertising(self.settings, self.links, put)
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
@@ -133,11 +134,14 @@ class Broker:
             elif key[0] == "cut":
                 self._cut = True
         self.outbox.restore(stored)
+        self._resyncs.restore(stored)
         self.links.restore(stored)
         self._puts.clear()
 
     def begin(self, now: int) -> list[Effect]:
         """What to do first after a crash: tell parties again what they may not have had."""
+        if self._forgetful:
+            self._resync()
         return self._out(self._settled([*self.edge.again()], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
@@ -182,25 +186,29 @@ class Broker:
         said = self.links.connect(link, role)
         said += self.outbox.again(link)
         self.edge.views.retry()
-        if self._forgetful or (known is None and self._cut):
+        if known is None and self._cut:
             # What was on its way before is lost to those on either side.
-            said += self._resync()
+            said += self._resync(but=link)
+        elif known is None and role is Role.MESH:
+            said += self._overtaken()
+        said += self._resyncs.again(link)
         return self._out(self._settled(said, now))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """A link is gone for good: whatever came by it or went there is undone."""
         self.outbox.forget(link)
         self._cut = self._puts["cut",] = True
-        return self._out(self._settled(self.links.disconnect(link), now))
+        meshed = self.links.roles[link] is Role.MESH
+        said = self.links.disconnect(link)
+        return self._out(self._settled([*said, *(self._overtaken() if meshed else ())], now))
 
     def _resync(self, table: str = "", but: str = "") -> list[Effect]:
         """Let everybody know that what messages change is to be asked for anew."""
-        return self._resyncs(Resync(self.name, self._count(), table), but)
+        return self._resynced(Resync(self.name, self._count(), table), but)
 
-    def _resyncs(self, said: Resync, sender: str) -> list[Effect]:
-        if said.number <= self._resynced.get(said.origin, 0):
+    def _resynced(self, said: Resync, sender: str) -> list[Effect]:
+        if not self._resyncs.hear(said):
             return []
-        self._resynced[said.origin] = said.number
         self.edge.views.again(said.table or None)
         return [Send(link, said) for link in self.links.roles if link != sender]
 
@@ -228,24 +236,26 @@ class Broker:
         elif isinstance(message, Interest | Offer | Home):
             said = self.links.hear(message, sender)
         elif isinstance(message, Resync):
-            said = self._resyncs(message, sender)
+            said = self._resynced(message, sender)
         else:
             said = self._request(message, sender, now)
         return self._out(self._settled(said, now))
 
     def _rerouted(self, said: Neighbours, sender: str) -> list[Effect]:
-        """A mesh has other links: what went another way before may be overtaken, and dropped.
-
-        All of its members hear of it; those behind them are told.
-        """
+        """A mesh may have other links: what went another way before is overtaken, and dropped."""
+        known = self.links.homes.links_of(said.origin)
         effects = self.links.hear(said, sender)
-        if effects:
-            self.edge.views.again(None)
-            resync = Resync(self.name, self._count())
-            self._resynced[self.name] = resync.number
-            behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
-            effects += (Send(link, resync) for link in behind)
+        if self.links.homes.links_of(said.origin) != known:
+            effects += self._overtaken()
         return effects
+
+    def _overtaken(self) -> list[Effect]:
+        """Ways in the mesh have changed: those behind it are told, all members hear of it."""
+        self.edge.views.again(None)
+        resync = Resync(self.name, self._count())
+        self._resyncs.hear(resync)
+        behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
+        return [Send(link, resync) for link in behind]
 
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
         if asked.says is not None and (asked.says.type or "").startswith(HOME_OF):

@@ -49,13 +49,15 @@ IDLE = 1000
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_idle", "_put", "home", "refused")
+    __slots__ = ("_askers", "_idle", "_put", "home", "refused")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.home = Home()
         self._put = put
         # Of each type of messages how many in turn nobody took, and with how many that is doubted.
         self._idle: dict[str, tuple[int, int]] = {}
+        # Of each type of messages the brokers that have asked since it is offered.
+        self._askers: dict[str, set[Value]] = {}
         self.refused: dict[str, str] = {}
         """Of each table the last row that could not be taken, and why: it came from elsewhere."""
 
@@ -109,8 +111,8 @@ class Tables:
     def hear(self, event: Event, env: Mapping[str, Value], now: int, later: bool) -> list[Event]:
         """What follows from something that came: messages, which go out from here.
 
-        With `later` a question of a kind that is new is to be asked again: who asks is not heard of
-        yet by all who might pass on the answers.
+        With `later` what a broker asks for the first time is to be asked again: those who might
+        pass on the messages may not have heard yet that there are such, and that it wants them.
         """
         kind, colon, name = event.type.partition(":")
         if not colon or kind + colon not in (ASK, DELETE):
@@ -158,6 +160,7 @@ class Tables:
     def forget(self, type: str) -> None:
         """Make no more messages that nobody wants."""
         self._idle.pop(type, None)
+        self._askers.pop(type, None)
         self.home.forget(type)
         self._put(("listens", type), None)
 
@@ -171,11 +174,17 @@ class Tables:
         numbers: dict[str, Value] = {LIFE: self.home.life, SEQUENCE: self.home.sequence}
         return numbers, self.home.snapshot(plan, standing, env, now)
 
-    def _listen(self, standing: Standing, plan: Plan) -> bool:
+    def _listen(self, standing: Standing, plan: Plan) -> None:
         assert isinstance(standing.statement, View)
-        if not self.home.listen(plan, standing.statement.tables):
+        if self.home.listen(plan, standing.statement.tables):
+            self._put(("listens", str(plan.interest.source)), standing)
+
+    def _first(self, type: str, asker: Value) -> bool:
+        """Does a broker ask for messages of a type for the first time since they are offered?"""
+        known = self._askers.setdefault(type, set())
+        if asker in known:
             return False
-        self._put(("listens", str(plan.interest.source)), standing)
+        known.add(asker)
         return True
 
     def _answer(
@@ -188,7 +197,8 @@ class Tables:
             standing = decode_view(asked)
             assert isinstance(standing.statement, View)
             plan = plan_of(standing.statement, standing.params)
-            if self._listen(standing, plan) and later:
+            self._listen(standing, plan)
+            if later and self._first(str(plan.interest.source), said[TO]):
                 yield Event.of_admitted(SNAPSHOT + name, {**said, LATER: True}, now)
                 return
             numbers, fold = self.view(standing, plan, env, now)

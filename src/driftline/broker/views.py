@@ -8,7 +8,7 @@ missed something joins anew too: its party is told that there was a gap, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from driftline.model.notification import NotificationKind
@@ -99,7 +99,7 @@ class Views:
         viewed = self._views[id]
         viewed.standing = standing
         viewed.plan = plan_of(viewed.view, standing.params)
-        if quietly and isinstance(viewed.fold, RowSet):
+        if quietly and not viewed.asked and isinstance(viewed.fold, RowSet):
             viewed.fold.moved(standing)
             viewed.wide = True
         else:
@@ -117,8 +117,15 @@ class Views:
 
     def again(self, table: str | None) -> None:
         """All those of a table, or of any, may have missed something."""
-        for id, viewed in self._views.items():
-            if table is None or table in viewed.view.tables:
+        self.lost(
+            id for id, viewed in self._views.items() if table is None or table in viewed.view.tables
+        )
+
+    def lost(self, ids: Iterable[str]) -> None:
+        """These, as far as they are views, or their parties, may have missed something."""
+        for id in ids:
+            viewed = self._views.get(id)
+            if viewed is not None:
                 viewed.gap |= viewed.fold is not None
                 self._join(id, viewed)
 

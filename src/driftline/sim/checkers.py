@@ -22,7 +22,6 @@ from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
 
-
 _OF_HOME = (SNAPSHOT, DELETE)
 """What the home of a table offers, and whoever has removed a row of it."""
 
@@ -277,6 +276,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("interests", broker.links.subscriptions._held, fresh.links.subscriptions._held),
         ("offers", _offers(broker), _offers(fresh)),
         ("tables", _tables(broker), _tables(fresh)),
+        ("resyncs", broker._resyncs._known, fresh._resyncs._known),
         ("links", broker.roles(), fresh.roles()),
         ("events seen", broker._seen, fresh._seen),
         ("latest event", broker.links.latest, fresh.links.latest),
@@ -311,7 +311,8 @@ def _offers(broker: Broker) -> dict[str, dict[object, object]]:
 
 def _tables(broker: Broker) -> tuple[object, ...]:
     home = broker.tables.home
-    rows = {name: list(table.items()) for name, table in home.tables.items()}
+    # In any order: a row that goes and comes again is stored in its place.
+    rows = {name: dict(table.items()) for name, table in home.tables.items()}
     return rows, home.life, home.sequence, sorted(home.types())
 
 

@@ -57,7 +57,9 @@ class History:
         """The changes of one life that lie between two moments, both left out."""
         life, first = after
         assert life == before[0]
-        changes = {since for table in self._tables for since, _ in self._rows.get((table, life), ())}
+        changes = {
+            since for table in self._tables for since, _ in self._rows.get((table, life), ())
+        }
         return ((life, one) for one in sorted(changes) if first < one < before[1])
 
 

@@ -241,6 +241,8 @@ class TableRun:
     def probe(self) -> None:
         """In peace, whatever is done is at once known to everybody whom it concerns."""
         for _ in range(6):
-            self._draw.choice((self._publish, self._publish, self._delete, self._view, self._move))()
+            self._draw.choice(
+                (self._publish, self._publish, self._delete, self._view, self._move)
+            )()
             self._overlay.run()
             self.rest()

@@ -54,8 +54,6 @@ class _Followed:
     life: int
     """The life of the party's broker."""
     moment: Moment | None = None
-    sure: bool = True
-    """Is what it knows all that it was told? What was kept for it may have been forgotten."""
     open: bool = False
     """Is it to be judged only when all messages of a change have come?"""
 
@@ -70,6 +68,8 @@ class ViewStory:
     witnesses: dict[str, str] = field(default_factory=dict)
     """The ids of the witnesses' views, and their tables."""
     _followed: dict[str, _Followed] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
+    """Those of which something that was kept was forgotten, and that were not told all anew."""
     _read: dict[str, int] = field(default_factory=dict)
 
     def becomes(self, id: str, standing: Standing, *, anew: bool) -> Standing:
@@ -86,9 +86,7 @@ class ViewStory:
         new = party.told[self._read.get(party.name, 0) :]
         self._read[party.name] = len(party.told)
         for deliver in new:
-            for id in deliver.gaps:
-                if id in self._followed:
-                    self._followed[id].sure = False
+            self._lost.update(deliver.gaps)
             for id, epoch in zip(deliver.subscriptions, deliver.epochs, strict=True):
                 if id in deliver.news:
                     version = self.versions[id][epoch]
@@ -101,17 +99,19 @@ class ViewStory:
         life, news = deliver.number >> COUNTED_BITS, deliver.news[id]
         if life < party.anew:
             return  # Its broker has forgotten that, and the party has asked anew.
-        one = self._followed.get(id)
         gap = news[0].kind is NotificationKind.GAP
+        if id in self._lost and not gap and news[0].kind is not NotificationKind.SNAPSHOT:
+            return
+        if id in self._lost:
+            self._lost.remove(id)
+            self._followed.pop(id, None)
+        one = self._followed.get(id)
         if one is None or one.version.begun != version.begun or one.life < party.anew <= life:
             one = self._followed[id] = _Followed(version, Told(version.view), life)
         elif one.life != life:
             if not gap:
                 raise Violation(f"{party.name} was told of {id} in a new life: {news}")
             one.life = life
-        if not one.sure and not gap:
-            return
-        one.sure = True
         moment = _moment(deliver.event)
         before, known = one.moment, _values(one.told)
         same = one.version is version
@@ -163,7 +163,7 @@ class ViewStory:
         newest = list(self.versions[id].values())[-1]
         if one is not None and (one.life < party.anew or one.version.begun != newest.begun):
             one = None
-        if one is not None and not one.sure:
+        if id in self._lost:
             raise Violation(f"{party.name} missed something of {id}, and was not told all anew")
         known = [] if one is None else _values(one.told)
         began = newest.view.of is not ViewKind.AGGREGATES or (one is not None and one.told.began)
