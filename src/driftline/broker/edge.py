@@ -89,7 +89,7 @@ class Edge:
         count: Callable[[], int],
     ) -> None:
         self.parties: dict[str, Party] = {}
-        self.views = Views()
+        self.views = Views(count)
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._plain = make_evolving(settings, settings.matcher)
