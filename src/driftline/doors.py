@@ -81,15 +81,15 @@ def admit_advertisement(says: object) -> Advertisement:
     return read_advertisement(says)  # type: ignore[arg-type]  # which refuses what is no text
 
 
-def admit_statement(wanted: Wanted) -> Statement:
+def admit_statement(wanted: Wanted | object) -> Statement:
     """The model of what is wanted, if the engine can execute it."""
     if isinstance(wanted, Term):
         statement: Statement = select(where=wanted)
     elif isinstance(wanted, Subscription | Pattern | View):
         statement = wanted
-    elif len(wanted) <= _SHORT:
+    elif isinstance(wanted, str) and len(wanted) <= _SHORT:
         statement = _read(wanted)
     else:
-        statement = parse(wanted)
+        statement = parse(wanted)  # type: ignore[arg-type]  # which refuses what is no text
     check_executable(statement)
     return statement

@@ -59,25 +59,23 @@ from driftline.errors import (
     InvalidValue,
     NotSupported,
     ParameterError,
-    TableError,
 )
-from driftline.following import Following
 from driftline.handle import Handle, OnChange
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
-from driftline.model.covering import Statement, covers
+from driftline.model.covering import covers
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation, explain, explain_pattern
 from driftline.model.notification import Notification, NotificationKind
 from driftline.model.pattern import Pattern, SequenceMatcher
-from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.table import Table, TableDeclaration
+from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
 from driftline.model.view import View
 from driftline.moving.evolving.choice import Chosen
 from driftline.outlets import Handler, Outlets
+from driftline.shifts import Shifts
 from driftline.stateful.news import News
 
 Provider: TypeAlias = Callable[[], object]
@@ -118,8 +116,7 @@ class Engine:
         self._cause: Event | None = None
         self._ids = count(1)
         self._outlets = Outlets()
-        self._following = Following()
-        self._followed: dict[str, dict[str, None]] = {}
+        self._shifts = Shifts(self._broker, self._handles, self._tell)
         self._providers: dict[str, Provider] = {}
         self._failed: dict[str, str] = {}
 
@@ -146,7 +143,7 @@ class Engine:
         now = self._clock.now()
         # What moves over last events tells of them too, so there must be some that are kept.
         if rows or on_change is not OnChange.SILENT:
-            self._table_of(statement)
+            self._shifts.table_of(statement)
         if rows:
             assert isinstance(statement, Subscription)
             statement = View.of_rows(statement)
@@ -161,7 +158,7 @@ class Engine:
         except DriftlineError:
             del self._handles[handle.id]
             raise
-        self._follow(handle, now)
+        self._shifts.follow(handle, now)
         self._outlets.call()
         return handle
 
@@ -191,9 +188,7 @@ class Engine:
     def _cancel(self, handle: Handle) -> None:
         handle.active = False
         self._handles.pop(handle.id, None)
-        self._following.forget(handle.id)
-        for followed in self._followed.values():
-            followed.pop(handle.id, None)
+        self._shifts.forget(handle.id)
         self._ask(handle.party, Cancel("", handle.id))
 
     def _move(self, handle: Handle, standing: Standing) -> None:
@@ -202,17 +197,11 @@ class Engine:
             raise NotSupported(str(standing.statement), why)
         check_executable(standing.statement)
         now = self._clock.now()
-        loud = handle.on_change is not OnChange.SILENT
-        before = self._last_events(handle, now) if loud and not handle.of_rows else {}
+        before = self._shifts.before(handle, now)
         handle._standing = standing
         asked = Subscribe("", handle.id, standing, quietly=handle.of_rows)
         self._perform(self._broker.handle(asked, handle.party, now))
-        if handle.of_rows:
-            if loud:
-                self._reevaluate(handle, now)
-            self._follow(handle, now)
-        elif loud:
-            self._tell_shift(handle, before, now)
+        self._shifts.tell(handle, before, now)
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
@@ -293,7 +282,7 @@ class Engine:
             key = news.keys[0] if len(news.keys) == 1 else news.keys or None
             event = self._cause
             if news.kind is NotificationKind.SNAPSHOT and handle.of_rows:
-                event = self._table_of(handle.statement).get(news.keys[0])
+                event = self._shifts.table_of(handle.statement).get(news.keys[0])
             self._tell(
                 handle,
                 news.kind,
@@ -331,7 +320,7 @@ class Engine:
         if event.type in self._broker.tables:
             # Since it was looked at, which may be long ago: a replay keeps its stamps.
             key = event.attributes[self._broker.tables.get(event.type).declaration.key]
-            self._row_followed(event.type, key, event, event.stamp or 0)
+            self._shifts.row_changed(event.type, key, event, event.stamp or 0)
         self._outlets.call()
         return told
 
@@ -371,69 +360,13 @@ class Engine:
         if row is None:
             return False
         self._perform(effects)
-        self._row_followed(name, row.attributes[declaration.key], None, 0)
+        self._shifts.row_changed(name, row.attributes[declaration.key], None, 0)
         self._outlets.call()
         return True
 
     def rows(self, name: str) -> list[Event]:
         """The rows of a table now, each as the event that last set it."""
         return [row for _, row in self._broker.tables.get(name).items()]
-
-    def _table_of(self, statement: Statement) -> Table:
-        if not isinstance(statement, Subscription):
-            raise NotSupported(
-                str(statement), "rows=True and on_change are for a plain filter over a table"
-            )
-        if statement.source is None:
-            raise TableError("?", "rows=True and on_change need FROM a declared table")
-        return self._broker.tables.get(statement.source)
-
-    def _row_followed(self, table: str, key: Value, row: Event | None, at: int) -> None:
-        """A row is another one, or gone: when does it enter or leave next?"""
-        for id in self._followed.get(table, ()):
-            self._following.look(self._handles[id], key, row, self._env, at)
-
-    def _tell_row(self, handle: Handle, key: Value, scope: Scope, at: int) -> int:
-        news = self._broker.edge.views.rows(handle.id).live.take((key,), scope)
-        if news is None:
-            return 0
-        kind, values, old = news
-        return self._tell(handle, kind, None, values, old=old, key=key, at=at)
-
-    def _reevaluate(self, handle: Handle, now: int) -> int:
-        """A variable moved: tell which rows entered, changed and left by that."""
-        told = 0
-        for key, row in self._table_of(handle.statement).items():
-            told += self._tell_row(handle, key, _scope_at(handle, row, self._env, now), now)
-        return told
-
-    def _last_events(self, handle: Handle, now: int) -> dict[Value, dict[str, Value | None]]:
-        """The rows that a subscription is satisfied by now, with what it selects of them."""
-        statement = handle.statement
-        assert isinstance(statement, Subscription)
-        scopes = (
-            (key, _scope_at(handle, row, self._env, now))
-            for key, row in self._table_of(statement).items()
-        )
-        return {
-            key: statement.select(scope) for key, scope in scopes if statement.truth(scope) is True
-        }
-
-    def _tell_shift(
-        self, handle: Handle, before: Mapping[Value, dict[str, Value | None]], now: int
-    ) -> int:
-        """A variable moved: tell which of the last events satisfy it now, and which no longer."""
-        after = self._last_events(handle, now)
-        told = 0
-        for key, values in after.items():
-            if key not in before:
-                told += self._tell(handle, NotificationKind.ENTER, None, values, key=key, at=now)
-        for key, old in before.items():
-            if key not in after:
-                told += self._tell(
-                    handle, NotificationKind.LEAVE, None, {}, old=old, key=key, at=now
-                )
-        return told
 
     # Time
 
@@ -450,34 +383,16 @@ class Engine:
     def _pass_time(self) -> int:
         """What `wake` does, but for calling handlers: the operation at hand comes first."""
         now = self._clock.now()
-        told = 0
-        for at, id, key in self._following.take(now):
-            handle = self._handles[id]
-            row = self._table_of(handle.statement).get(key)
-            assert row is not None
-            scope = handle._standing.scope(row.stamped(at), self._env)
-            told += self._tell_row(handle, key, scope, at)
-            self._following.look(handle, key, row, self._env, at)
+        told = self._shifts.pass_time(now)
         # Only then: what providers say now was not so before.
         return told + self._poll(now) if self._providers else told
 
     def next_wake(self) -> int | None:
         """When (microseconds since 1970) `wake` will have something to do; None: not by itself."""
-        times = [self._following.next_at()]
+        times = [self._shifts.next_at()]
         if self._providers:
             times.append(self._broker.wake_at())
         return min((at for at in times if at is not None), default=None)
-
-    def _follow(self, handle: Handle, now: int) -> None:
-        """Find out when each row enters or leaves what a subscription asks for after `now`.
-
-        That is when it was looked at: what happens between two readings of the clock counts too.
-        """
-        if handle.on_change is OnChange.FOLLOW:
-            table = self._table_of(handle.statement)
-            self._followed.setdefault(table.declaration.name, {})[handle.id] = None
-            for key, row in table.items():
-                self._following.look(handle, key, row, self._env, now)
 
     def _now(self) -> int:
         self._pass_time()
@@ -548,18 +463,9 @@ class Engine:
             and name in handle.statement.variables().environment
         ]
         now = self._clock.now()
-        before = {
-            handle.id: self._last_events(handle, now) for handle in following if not handle.of_rows
-        }
+        before = {handle.id: self._shifts.before(handle, now) for handle in following}
         self._perform(self._broker.handle(Observed(name, admitted), "", now))
-        told = 0
-        for handle in following:
-            if handle.of_rows:
-                told += self._reevaluate(handle, now)
-                self._follow(handle, now)
-            else:
-                told += self._tell_shift(handle, before[handle.id], now)
-        return told
+        return sum(self._shifts.tell(handle, before[handle.id], now) for handle in following)
 
     @property
     def env(self) -> dict[str, Value]:
@@ -596,11 +502,6 @@ class Engine:
         assert held == {id: handle._standing for id, handle in self._handles.items()}
         for handle in self._handles.values():
             if handle.of_rows:
-                rows = self._table_of(handle.statement).items()
+                rows = self._shifts.table_of(handle.statement).items()
                 live = self._broker.edge.views.rows(handle.id).live
                 live._check((key,) for key, _ in rows)
-
-
-def _scope_at(handle: Handle, row: Event, env: Mapping[str, Value], now: int) -> Scope:
-    """A row seen without a new event: `now()` is the clock."""
-    return handle._standing.scope(row.stamped(now), env)

@@ -36,6 +36,12 @@ SHAPES = [
         ("x + y < :a", "a"),
         ("z = :a", "a"),
         ("w BETWEEN :a AND :b", "ab"),
+        ("il >= :a AND ol < :a AND ir <= :b AND xr > :b", "ab"),
+        ("il > :a AND ol <= :a AND ir < :b AND xr >= :b AND s = :s", "abs"),
+        ("il >= :a AND ol < :a AND ir <= :b AND xr > :b AND v != :g", "abg"),
+        ("il > :a AND ol <= :a AND xr > 1.7976931348623157e308", "a"),
+        ("ol < -1.7976931348623157e308 AND ir <= :a AND xr > :a", "a"),
+        ("il >= :a AND ol < :a OR x BETWEEN :a AND :b", "ab"),
     )
 ]
 TEXTS = ["a", "bb", "ccc", "longer than seven", "longer than eight", "abc"]
@@ -118,6 +124,11 @@ class Crowd:
             if draw.random() < (0.85 if name != "u" else 0.3):
                 odd = draw.choice(["a", True, float("nan")])
                 attributes[name] = self._number(shift) if draw.random() < 0.95 else odd
+        ends = sorted(self._number(shift) for _ in range(4))
+        for name, end in zip(("ol", "il", "ir", "xr"), ends, strict=True):
+            if draw.random() < 0.95:
+                far = {"ol": -float("inf"), "xr": float("inf")}.get(name, "a")
+                attributes[name] = end if draw.random() < 0.9 else far
         if draw.random() < 0.9:
             attributes["s"] = draw.choice([*TEXTS, 7])
         return Event(draw.choice(["q", "q", "q", "p"]), attributes)

@@ -98,10 +98,10 @@ def divided(index: Index) -> int:
 
 
 def test_a_large_family_is_divided_and_stays_exact() -> None:
-    """Points in a square, found by rectangles, while they are added, moved and discarded."""
+    """Little gaps in a square, found by rectangles, while they are added, moved and discarded."""
     draw = np.random.default_rng(5)
     index = Index()
-    wanted = filters("a < :x AND b >= :x AND c <= :y AND d > :y")
+    wanted = filters("a < :x AND b > :x AND c < :y AND d > :y")
     points = draw.integers(0, 1000, (12_000, 2))
     ids = [f"s{at}" for at in range(len(points))]
     alive = np.ones(len(points), bool)
@@ -122,7 +122,7 @@ def test_a_large_family_is_divided_and_stays_exact() -> None:
         found = index.match_batch(batch)
         for at, (left, low) in enumerate(corners.tolist()):
             x, y = points.T
-            inside = alive & (left < x) & (x <= left + 100) & (low <= y) & (y < low + 100)
+            inside = alive & (left < x) & (x < left + 100) & (low < y) & (y < low + 100)
             want = [f"s{number}" for number in np.nonzero(inside)[0]]
             assert sorted(found.ids(at)) == sorted(want)
             assert index.match(batch.event(at)) == want
@@ -378,6 +378,21 @@ def test_thousands_in_one_cell_can_leave_in_any_order() -> None:
                 scan.discard(ids.pop())
         index._check()
         assert index.match(event) == scan.match(event)
+
+
+@pytest.mark.parametrize("added_before", [0, 2**20, 2**36])
+@pytest.mark.parametrize("count", [20, 200, 5_000])
+def test_any_number_of_answers_come_in_the_order_of_adding(count: int, added_before: int) -> None:
+    draw, index = random.Random(count), Index()
+    index._memory.words[layout.SEQUENCE] = added_before
+    ids = [str(at) for at in range(2 * count)]
+    index.add_batch(ids, filters("x > :a"), {"a": np.arange(2 * count) % 7})
+    for id in draw.sample(ids, count):
+        index.discard(id)
+        ids.remove(id)
+    again = [f"again {at}" for at in range(count)]
+    index.add_batch(again, filters("x > :a"), {"a": np.arange(count) % 5})
+    assert index.match(Event("q", {"x": 9})) == ids + again
 
 
 def test_every_event_has_a_type() -> None:

@@ -21,6 +21,7 @@ from driftline.model.variables import variables_of
 from driftline.stateful.fold import Fold, Message
 from driftline.stateful.news import News
 from driftline.stateful.rows.change import Change, change_of, changed, message_of
+from driftline.stateful.rows.interest import flags_of
 from driftline.testing import strategies
 
 KEYS = (1, 1.0, 2, 3, "a", "b")
@@ -112,7 +113,7 @@ class Home:
 
 def delivered(interest: Subscription, params: Mapping[str, Value], change: Change) -> Change | None:
     """The change as it comes out of a network that forwards what one of the filters takes."""
-    message = message_of(change, 0)
+    message = message_of(change, 0, flags_of(interest))
     truth = interest.truth(Scope(message, params)) is True
     filters = interest.filters(dict(params))
     assert truth == any(one.matches(Scope(message)) for one in filters)

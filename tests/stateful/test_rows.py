@@ -21,11 +21,13 @@ from driftline.stateful.rows.change import (
     Change,
     change_of,
     changed,
+    flag_of,
     is_derived,
     message_of,
+    names_of,
 )
 from driftline.stateful.rows.fold import RowSet
-from driftline.stateful.rows.interest import interest
+from driftline.stateful.rows.interest import flags_of, interest
 from driftline.testing import strategies
 from tests.stateful.home import Home, conditions, delivered, parameters, steps, taken
 
@@ -36,7 +38,7 @@ def stock(**attributes: object) -> Event:
 
 def test_the_message_has_both_sides_and_what_changed() -> None:
     change = changed("stock", "IBM", stock(symbol="IBM", price=9), stock(symbol="IBM", price=10))
-    message = message_of(change, 5)
+    message = message_of(change, 5, {"CHANGED price": {"price"}, "CHANGED symbol": {"symbol"}})
     shown = {name: v for name, v in message.attributes.items() if "ce_" not in name}
     assert message.type == "$rows:stock"
     assert is_derived(message.type)
@@ -49,21 +51,22 @@ def test_the_message_has_both_sides_and_what_changed() -> None:
         "NEW": True,
         "NEW_symbol": "IBM",
         "NEW_price": 10,
-        "CHANGED_price": True,
+        "CHANGED price": True,
     }
 
 
 def test_a_row_that_comes_or_goes_has_one_side() -> None:
-    came = message_of(changed("stock", 1, None, stock(key=1, price=9)), 0)
+    flags = {"CHANGED price": {"price"}}
+    came = message_of(changed("stock", 1, None, stock(key=1, price=9)), 0, flags)
     gone = message_of(changed("stock", 1, stock(key=1, price=9), None), 7)
     assert "OLD" not in came.attributes
-    assert came.attributes["CHANGED"] is True
+    assert came.attributes["CHANGED price"] is True
     assert "NEW" not in gone.attributes
     assert gone.stamp == 7
 
 
 def test_whatever_attributes_are_called_they_do_not_collide() -> None:
-    names = ("OLD", "NEW", "KEY", "KEY_2", "CHANGED", "OLD_price", "NEW_price", "OLD_ce_time")
+    names = ("OLD", "NEW", "KEY", "KEY_2", "CHANGED ", "OLD_price", "NEW_price", "OLD_ce_time")
     old = stock(**{name: at for at, name in enumerate(names)}, price=1)
     new = stock(**{name: -at for at, name in enumerate(names)}, price=2)
     for change in (changed("stock", 1, old, new), changed("stock", 1, None, new)):
@@ -97,20 +100,30 @@ def test_a_range_becomes_two_filters_that_an_index_can_hold() -> None:
 def test_only_what_is_read_is_noticed() -> None:
     (x, y) = (parse_condition(name) for name in "xy")
     asked = interest("$rows:stock", parse_condition("x > 0"), [y])
+    assert flags_of(asked) == {"CHANGED x, y": {"x", "y"}}
     old = stock(x=1, y=1, z=1)
-    assert not asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=1, z=2)), 0))
-    assert asked.matches(message_of(changed("stock", 1, old, stock(x=1, y=2, z=1)), 0))
-    assert asked.matches(message_of(changed("stock", 1, old, stock(x=2, y=1, z=1)), 0))
-    assert asked.matches(message_of(changed("stock", 1, old, None), 0))
+    for new, noticed in (
+        (stock(x=1, y=1, z=2), False),
+        (stock(x=1, y=2, z=1), True),
+        (stock(x=2, y=1, z=1), True),
+        (None, True),
+    ):
+        assert (delivered(asked, {}, changed("stock", 1, old, new)) is not None) is noticed
     assert len(asked.filters()) == 2
+    assert all(not one.conditions for one in asked.filters())
     assert interest("$rows:stock", x).where != interest("$rows:stock", x, []).where
 
 
 def test_rows_that_come_and_go_are_noticed_by_who_reads_nothing() -> None:
     asked = interest("$rows:stock", parse_condition("TRUE"), [])
-    assert asked.matches(message_of(changed("stock", 1, None, stock(x=1)), 0))
-    assert asked.matches(message_of(changed("stock", 1, stock(x=1), None), 0))
-    assert not asked.matches(message_of(changed("stock", 1, stock(x=1), stock(x=2)), 0))
+    assert delivered(asked, {}, changed("stock", 1, None, stock(x=1)))
+    assert delivered(asked, {}, changed("stock", 1, stock(x=1), None))
+    assert not delivered(asked, {}, changed("stock", 1, stock(x=1), stock(x=2)))
+
+
+@given(st.sets(st.text(min_size=1)))
+def test_a_flag_says_which_names_it_stands_for(names) -> None:
+    assert names_of(flag_of(names)) == names
 
 
 def test_another_type_of_an_equal_value_is_a_change() -> None:

@@ -14,12 +14,14 @@ BENCHMARKS = {
     "covering": "How long does it take to find the place of a filter among those that cover it?",
     "parametric": "What does a subscription that moves cost, and what if it is made anew instead?",
     "evolving": "What does it cost to find subscriptions that move with time and the environment?",
+    "views": "What does it cost to keep the least of a range right, for a million ranges?",
     "overlay": "What does it cost a network of brokers to learn who wants what, and to bring it?",
 }
 """Every benchmark by name, with its question; the module has the same name."""
 
 SIZED = {
     "matching": ("--n", "--workload", "--batch", "--churn"),
+    "views": ("--n", "--subscriptions"),
     "overlay": ("--brokers", "--subscriptions", "--events", "--topology"),
 }
 """The options of the benchmarks whose sizes and workloads can be chosen."""

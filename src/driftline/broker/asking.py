@@ -3,8 +3,9 @@
 Where the table is kept here the snapshot is taken on the spot. Otherwise: what the view wants is
 told to the neighbours; when that is in effect everywhere its home is asked; what comes before the
 answer waits. So nothing falls between the snapshot and the first message, and nothing counts twice.
-A home that has not been asked for such messages by a broker before says `LATER` where interest goes
-only to what is offered: what it offers must be known before it is in effect that somebody wants it.
+Where interest goes only to what is offered, a home that has not been asked for such messages before
+says `LATER`, and since when it offers them: that must be known before what a view wants can be in
+effect. Whoever has heard it says so.
 
 A table is claimed by asking everybody whether it has a home already. Of two that claim it at once
 the one whose name comes first is right.
@@ -25,6 +26,7 @@ from driftline.broker.tables import (
     DATA,
     DELETE,
     HOME_OF,
+    JOIN,
     KEY,
     LATER,
     PART,
@@ -61,7 +63,7 @@ class Outward(Protocol):
     def say(self, event: Event, now: int) -> list[Effect]:
         """Send a message as from here."""
 
-    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+    def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """Ask everybody, and have the answer as a reply to this broker itself."""
 
     def listen(self, key: str, wanted: Filter | None) -> None:
@@ -96,6 +98,7 @@ class Asking:
         "_claims",
         "_deletions",
         "_edge",
+        "_later",
         "_out",
         "_parts",
         "_retry_at",
@@ -112,7 +115,9 @@ class Asking:
         self._alone = alone
         self._claims: dict[str, _Claim] = {}
         self._deletions: dict[str, tuple[Reply, Event]] = {}
-        self._waves: dict[str, list[Question]] = {}
+        self._waves: dict[str, list[tuple[Question, Value | None]]] = {}
+        # By types of messages, since when their home has said it offers them.
+        self._later: dict[str, Value] = {}
         self._retry_at = NEVER
         self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
         self._sources: set[str] = set()
@@ -143,8 +148,8 @@ class Asking:
         self.keep(())
         if far:
             request = f"join {self._out.at()}"
-            self._waves[request] = far
-            effects += self._out.wave(request, WITHIN, now, None)
+            self._waves[request] = [(one, self._later.get(_type_of(one))) for one in far]
+            effects += self._out.wave(request, WITHIN, now, JOIN)
         return effects
 
     def _here(self, question: Question, env: Mapping[str, Value], now: int) -> list[Effect]:
@@ -180,7 +185,7 @@ class Asking:
         if reply.request in self._deletions:
             return self._deleted(*self._deletions.pop(reply.request), reply, now)
         effects: list[Effect] = []
-        for question in self._waves.pop(reply.request, ()):
+        for question, since in self._waves.pop(reply.request, ()):
             if not self._edge.views.open(question):
                 continue
             if reply.silent:
@@ -188,16 +193,18 @@ class Asking:
                 self._edge.views.due.pop(question.id)
                 self._retry_at = min(self._retry_at, now + RETRY)
             else:
-                effects += self._out.say(self._question(question, now), now)
+                effects += self._out.say(self._question(question, since, now), now)
         return effects
 
-    def _question(self, question: Question, now: int) -> Event:
+    def _question(self, question: Question, since: Value | None, now: int) -> Event:
         attributes: dict[str, Value] = {
             TO: self._out.name,
             SUBSCRIPTION: question.id,
             ASKED: question.number,
             VIEW: encode_view(question.standing),
         }
+        if since is not None:
+            attributes[LATER] = since
         return Event.of_admitted(ASK + _tables_of(question)[0], attributes, now)
 
     def wake(self, now: int) -> None:
@@ -221,6 +228,7 @@ class Asking:
             self._parts.pop((id, number), None)
             return []
         if LATER in said:
+            self._later[_type_of(question)] = said[LATER]
             self._edge.views.later(id, number)
             return []
         part, whole = said[PART], said[DATA]
@@ -303,7 +311,7 @@ class Asking:
         # That it may come from here must be known before it can find its way.
         request = f"delete {self._out.at()}"
         self._deletions[request] = done, event
-        return self._out.wave(request, WITHIN, now, None)
+        return self._out.wave(request, WITHIN, now, JOIN)
 
     def _deleted(self, done: Reply, event: Event, reply: Reply, now: int) -> list[Effect]:
         if not reply.silent:
@@ -316,6 +324,10 @@ class Asking:
     def _check(self) -> None:
         for questions in self._waves.values():
             assert questions
+
+
+def _type_of(question: Question) -> str:
+    return str(question.plan.interest.source)
 
 
 def _tables_of(question: Question) -> tuple[str, ...]:

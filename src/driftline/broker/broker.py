@@ -43,7 +43,7 @@ from driftline.broker.requests import (
 from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
-from driftline.broker.tables import HOME_OF, SNAPSHOT, Tables
+from driftline.broker.tables import HOME_OF, JOIN, SNAPSHOT, Tables
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement
@@ -186,7 +186,7 @@ class Broker:
         said = self.links.connect(link, role)
         said += self.outbox.again(link)
         self.edge.views.retry()
-        if known is None and self._cut:
+        if known is not role and self._cut:
             # What was on its way before is lost to those on either side.
             said += self._resync(but=link)
         elif known is None and role is Role.MESH:
@@ -258,9 +258,10 @@ class Broker:
         return [Send(link, resync) for link in behind]
 
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
-        if asked.says is not None and (asked.says.type or "").startswith(HOME_OF):
-            table, asker = str(asked.says.type)[len(HOME_OF) :], asked.token.rpartition(" ")[0]
-            if self.asking.has(table, asker):
+        about = "" if asked.says is None else asked.says.type or ""
+        if is_derived(about):
+            table, asker = about.removeprefix(HOME_OF), asked.token.rpartition(" ")[0]
+            if table != about and self.asking.has(table, asker):
                 return [Send(sender, Answer(asked.token, interested=True))]
             return self._waves.ask(asked, sender, self.links.everybody(), now)
         if asked.says is not None and self._interested(asked.says, sender):
@@ -340,8 +341,8 @@ class Broker:
         ask = Ask(f"{self.name} {self._count()}", within, says)
         encode_control(ask)
         again = None
-        if says is None and self.settings.advertised:
-            again = Ask(f"{self.name} {self._count()}", within)
+        if (says is None or says == JOIN) and self.settings.advertised:
+            again = Ask(f"{self.name} {self._count()}", within, says)
         return self._waves.begin(ask, party, request, links, now, again)
 
     def _observe(self, asked: Observed, now: int) -> None:
@@ -362,13 +363,11 @@ class Broker:
         """See `Outward`."""
         return self._parcels((Parcel(self.name, self._count(), event),), None, now)
 
-    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+    def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """See `Outward`."""
-        # Interest goes up a hierarchy only; a table may be kept anywhere.
-        links = self.links.listeners() if says is None else self.links.everybody()
         # Behind all that is to be in effect.
         told = self.links.tell()
-        return [*told, *self._ask(LOCAL, request, within, now, says, links)]
+        return [*told, *self._ask(LOCAL, request, within, now, says, self.links.everybody())]
 
     def listen(self, key: str, wanted: Filter | None) -> None:
         """See `Outward`."""

@@ -24,7 +24,7 @@ def bench(
     ] = False,
     brokers: Annotated[str | None, typer.Option("--brokers", help="Of an overlay.")] = None,
     subscriptions: Annotated[
-        str | None, typer.Option("--subscriptions", help="In an overlay.")
+        str | None, typer.Option("--subscriptions", help="In an overlay, or views.")
     ] = None,
     events: Annotated[str | None, typer.Option("--events", help="Through an overlay.")] = None,
     topology: Annotated[
@@ -88,7 +88,7 @@ def _sized(name: str, given: dict[str, Any]) -> dict[str, Any]:
     others = [option for option in given if option not in SIZED.get(name, ())]
     if others:
         raise typer.BadParameter(f"{', '.join(others)} cannot be chosen for {name!r}")
-    return _overlay(given) if name == "overlay" else _matching(given)
+    return {"overlay": _overlay, "views": _views, "matching": _matching}[name](given)
 
 
 def _overlay(given: dict[str, Any]) -> dict[str, Any]:
@@ -105,15 +105,28 @@ def _overlay(given: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _views(given: dict[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if "--n" in given:
+        options["tuples"] = _sizes(given["--n"])
+    if "--subscriptions" in given:
+        options["subscriptions"] = _size("--subscriptions", given["--subscriptions"])
+    return options
+
+
 def _matching(given: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"churn": given.get("--churn", False)}
     if "--n" in given:
-        options["sizes"] = [_size("--n", word) for word in given["--n"].split(",")]
+        options["sizes"] = _sizes(given["--n"])
     if "--batch" in given:
         options["batch"] = _size("--batch", given["--batch"])
     if "--workload" in given:
         options["workloads"] = _workloads(given["--workload"])
     return options
+
+
+def _sizes(text: str) -> list[int]:
+    return [_size("--n", word) for word in text.split(",")]
 
 
 def _size(option: str, word: str) -> int:

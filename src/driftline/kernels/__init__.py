@@ -6,9 +6,11 @@ arena       blocks of words           table     records by hash
 keys        values as ordered keys    entries   filters by number
 programs    what a filter asks        rulers    where an axis is cut
 clusters    by type and equality      grid      narrow intervals      tiles   wide ones
+slabs       points by x and y         fields    filters that are points to an event
 changes     enter, leave, move        match     which entries an event satisfies
 motion      bounds that move with time
 range_blocks, range_min               points (x, y), and whose minimum over a range of x changes
+range_slabs                           the ranges that such a change affects
 """
 
 from __future__ import annotations

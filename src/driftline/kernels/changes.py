@@ -3,6 +3,7 @@
 Where an entry stands in its cluster:
 
 - a small cluster (16 entries) is a list per axis;
+- what compares two attributes with one value is a point, and goes to the field of its axes;
 - an equality or a narrow interval goes to the grid of its axis, and the rest of the filter is
   verified on what is found there;
 - wide intervals and half-lines go to the tiles of their family.
@@ -26,6 +27,7 @@ from driftline.kernels.entries import (
     program_in,
     ref_to,
 )
+from driftline.kernels.fields import enter_field, leave_field, parts_in, sides_of
 from driftline.kernels.grid import level_of, listed, move_interval, put_interval, take_interval
 from driftline.kernels.jit import jit
 from driftline.kernels.layout import (
@@ -55,7 +57,9 @@ from driftline.kernels.layout import (
     F_MEMBERS,
     F_OLD,
     F_WHOLE,
+    FIELD_CLUSTER,
     IS_CHUNK,
+    IS_FIELD,
     K_CLUSTER,
     K_KIND,
     LETTER_PARTS,
@@ -300,7 +304,8 @@ def _count_axes(m: Words, program: int, by: int) -> None:
 
 @jit
 def _note_bounds(m: Words, program: int) -> None:
-    if program != 0:
+    # A point has no use for rulers.
+    if program != 0 and sides_of(m, program) == 0:
         for dim in range(dims_of(m, program)):
             part = program + P_PARTS + PART_WORDS * dim
             if m[part + 1] < m[part + 2]:
@@ -370,6 +375,10 @@ def _settle(m: Words, number: int, cluster: int) -> None:
     if dims == 0:
         _list(m, number, cluster)
         return
+    sides = sides_of(m, program)
+    if sides != 0:
+        enter_field(m, cluster, sides, _ref(m, number, program, parts_in(sides)))
+        return
     part = program + P_PARTS + PART_WORDS * _best(m, program)
     low, high = m[part + 1], m[part + 2]
     level = level_of(m[cluster + C_COUNT], low, high)
@@ -436,6 +445,9 @@ def _take_out(m: Words, number: int) -> None:
         if family != 0:
             _leave(m, family, number)
         take_interval(m, number)
+    elif m[home + TAG] == IS_FIELD:
+        cluster = m[home + FIELD_CLUSTER]
+        leave_field(m, number)
     else:
         cluster = m[home + F_CLUSTER]
         withdraw(m, number)
@@ -475,6 +487,7 @@ def _rewrite(m: Words, letter: Words, texts: Bytes, scratch: Words, number: int)
     if home == 0 or program == 0 or ((m[program] >> 16) & 0xFFFF) != flags_of(letter):
         return False
     in_chunk = m[home + TAG] == IS_CHUNK
+    # A field has its cluster where a family has it.
     cluster = m[home + K_CLUSTER] if in_chunk else m[home + F_CLUSTER]
     ranges, checks = decode(m, letter, texts, scratch)
     if ranges == NEVER or m[cluster + C_GUARD] != 0:
@@ -507,6 +520,10 @@ def _rewrite(m: Words, letter: Words, texts: Bytes, scratch: Words, number: int)
         if not _move_in_chunk(m, number, cluster, home, program, scratch, ranges):
             return False
         _copy_bounds(m, letter, cluster, program, scratch, ranges, checks)
+    elif m[home + TAG] == IS_FIELD:
+        leave_field(m, number)
+        _copy_bounds(m, letter, cluster, program, scratch, ranges, checks)
+        _settle(m, number, cluster)
     else:
         if is_stale(m, home):
             return False

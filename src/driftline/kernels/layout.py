@@ -10,7 +10,8 @@ How the records hang together:
 
     header ── table ──▶ cluster: the filters that share a type and one equality
                           ├── layers ──▶ chunks   of (lo, hi, ref) by the cell of `lo` on one axis
-                          └── families ─▶ tiles   of 64 or 512 filters as bitmaps over several axes
+                          ├── families ─▶ tiles   of 64 or 512 filters as bitmaps over several axes
+                          └── fields ──▶ slabs    of points (x, y, ref) by x, in each by y
     header ── directory ─▶ entries: one per filter; where it stands, and its program
                             └── program: what it asks, to be verified
 
@@ -86,7 +87,7 @@ RULER_WORDS = R_MARKS + CELLS - 1
 E_OWNER = 0  # the first entry of its subscription, and the next one: next << 32 | owner
 E_SEQUENCE = 1
 E_PROGRAM = 2
-E_HOME = 3  # a chunk or a family; 0 where nothing satisfies it
+E_HOME = 3  # a chunk, a family or a field; 0 where nothing satisfies it
 E_AT = 4  # place in it; in a chunk also the family it will join: family << 16 | place
 ENTRY_WORDS = 5
 PAGE_BITS = 10
@@ -119,7 +120,7 @@ REF_BITS = 32
 
 # Records that the table finds, and the homes of entries, begin by saying what they are.
 TAG = 0
-IS_CHUNK, IS_FAMILY, IS_CLUSTER = 1, 2, 3
+IS_CHUNK, IS_FAMILY, IS_CLUSTER, IS_FIELD = 1, 2, 3, 4
 
 # Cluster.
 C_TYPED = 1
@@ -135,6 +136,7 @@ C_FAMILIES = 10  # the born ones
 C_FAMILIES_N = 11
 C_FAMILIES_CAP = 12
 C_HASH = 13
+C_FIELDS = 14  # the first; they are linked
 CLUSTER_WORDS = 16
 
 # Layer: the intervals of one width class on one axis, whose `lo` is in one run of cells.
@@ -201,6 +203,34 @@ SMALL = 64
 BIG = 512
 BIG_WORDS = BIG // 64
 SMALLS_MAX = 16  # so many small tiles, and half of them become a big one
+
+# Points: (x, y) with a ref each, in slabs. Slab i holds those from the i-th bound on and before the
+# next, in the order of (x, y, number); the first bound is below all. In a slab they stand by (y,
+# number), so that those between two y are a run.
+N_COUNT = 0
+N_SLABS = 1
+N_CAP = 2
+N_BOUNDS = 3  # address of as many x, y, numbers, and addresses of slabs, as there is room for
+POINTS_WORDS = 4
+
+# Slab: a head, then all y, all x, all refs, a third of the words for each; there may be room on
+# both sides of them, and whoever comes or goes moves the shorter side.
+S_COUNT = 0
+S_WORDS = 1
+S_SPECIAL = 2  # how many refs carry a flag
+S_START = 3  # in each third, the first place in use
+SLAB_HEAD = 4
+SLAB_FIRST = 32
+SLAB_WORDS = 3072  # the largest: room for 1,022
+
+# Field: entries that are points to an event, which has intervals: below < x <= above.
+FIELD_HASH = 1
+FIELD_CLUSTER = 2  # where a family has it
+FIELD_NEXT = 3
+FIELD_BEFORE = 4
+FIELD_AXES = 5  # those below x, above x, below y, above y; -1 where nothing is asked
+FIELD_POINTS = 9
+FIELD_WORDS = FIELD_POINTS + POINTS_WORDS
 
 SMALL_CLUSTER = 16  # up to so many entries a cluster is one list per axis
 LAYERS_MAX = 64  # beyond so many layers, cells get coarser

@@ -1,7 +1,8 @@
 """Which entries does an event satisfy?
 
-An event finds its clusters (`visits`), and in each what the grid (`grid_scan`) and the tiles
-(`tile_scan`) hold for it. A batch goes block by block, so that what is at hand stays in the caches.
+An event finds its clusters (`visits`), and in each what the grid (`grid_scan`), the tiles
+(`tile_scan`) and the fields (`field_scan`) hold for it. A batch goes block by block, so that what
+is at hand stays in the caches.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.entries import entry, number_in
+from driftline.kernels.field_scan import scan_fields
 from driftline.kernels.grid_scan import more_rows, near_layers, scan_staged, stage
 from driftline.kernels.jit import allocating, inlined
 from driftline.kernels.keys import number_key, text_hash, text_key
@@ -19,6 +21,7 @@ from driftline.kernels.layout import (
     BY_TEXT,
     C_COUNT,
     C_FAMILIES_N,
+    C_FIELDS,
     C_LAYERS_N,
     CARE,
     DOUBT,
@@ -33,6 +36,7 @@ from driftline.kernels.layout import (
     PRESENCE,
     REF_BITS,
     RULER_TOP,
+    SEQUENCE,
     TAIL,
     TEXT,
     TYPE_HASH,
@@ -58,6 +62,7 @@ u64 = np.uint64
 _REF = (1 << REF_BITS) - 1
 _TOGETHER = 16  # visits whose chunks are fetched together
 _FEW = 32  # up to here insertion is the fastest way to sort
+_SEQUENCE_MAX = 1 << (63 - VISIT_BITS)  # below, a place among what was found fits beside it
 
 
 @allocating
@@ -122,6 +127,8 @@ def match_event(
             layers = near_layers(m, cluster, columns, keys, 0, near, 0)
             chunks = stage(m, near, 0, layers, staged, 0)
             found = scan_staged(m, m8, staged, 0, chunks, columns, keys, 0, texts, refs, 0)
+            if m[cluster + C_FIELDS] != 0:
+                found = scan_fields(m, m8, cluster, columns, keys, 0, texts, refs, found)
             for place in range(found):
                 k = _emit(m, np.int64(refs[place]), stamps, tick, out, k)
     for at in range(count):
@@ -272,6 +279,8 @@ def match_many(
                     refs,
                     end,
                 )
+                if m[cluster + C_FIELDS] != 0:
+                    end = scan_fields(m, m8, cluster, columns, keys, block + e, texts, refs, end)
                 run_ends[visit] = end
         if k + found + end >= len(out):
             out = _more_numbers(out, k, found + end)
@@ -369,7 +378,15 @@ def _order(m: Words, out: Numbers, count: int) -> None:
     for at in range(count):
         keyed[at] = _sequence(m, out[at])
     if count > _FEW:
-        out[:count] = out[:count][np.argsort(keyed)]
+        numbers = out[:count].copy()
+        if m[SEQUENCE] < _SEQUENCE_MAX:
+            for at in range(count):
+                keyed[at] = (keyed[at] << VISIT_BITS) | at
+            keyed = in_order(keyed, count, m[SEQUENCE], np.empty(count, np.int64))
+            for at in range(count):
+                out[at] = numbers[keyed[at] & VISIT]
+        else:
+            out[:count] = numbers[np.argsort(keyed)]
         return
     for at in range(1, count):
         number, sequence = out[at], keyed[at]

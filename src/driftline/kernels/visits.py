@@ -117,7 +117,10 @@ def cluster_at(
 
 @allocating
 def in_order(visits: Words, count: int, highest: int, spare: Words) -> Words:
-    """The visits of a block by cluster: sorted by one digit of the address after the other."""
+    """The visits of a block by cluster: sorted by one digit of the address after the other.
+
+    Or whatever else is to be ordered by what stands above VISIT_BITS, none of it above `highest`.
+    """
     if count < _DIGIT:  # not worth the counting
         return np.sort(visits[:count])
     counts = np.empty(_DIGIT, np.int64)

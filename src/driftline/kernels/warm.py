@@ -22,6 +22,7 @@ from driftline.kernels.layout import EQ, GE, NUMBER, SPARE_WORDS, TYPE_SPAN
 from driftline.kernels.match import match_event, match_many
 from driftline.kernels.range_blocks import least_within, make_room, pack, unpack
 from driftline.kernels.range_min import MESSAGE, change_tuples
+from driftline.kernels.range_slabs import affected, affects_any, begin_ranges, set_ranges
 
 
 def warm_up() -> None:
@@ -52,6 +53,7 @@ def warm_up() -> None:
     number_key(np.int64(0))
     text_key(texts, 0, 0)
     _warm_range_min()
+    _warm_range_slabs()
 
 
 def _warm_range_min() -> None:
@@ -61,3 +63,13 @@ def _warm_range_min() -> None:
     change_tuples(m, f, ids, points, np.zeros((1, MESSAGE)), np.zeros(2, np.int64), 0)
     least_within(m, f, 0.0, 0.0)
     unpack(m, f, ids, points)
+
+
+def _warm_range_slabs() -> None:
+    m = np.zeros(2 * SPARE_WORDS, np.int64)
+    points = begin_ranges(m)
+    held, rows = np.zeros((1, 2), np.int64), np.zeros((1, MESSAGE), np.int64)
+    held[0] = np.full(2, np.nan).view(np.int64)
+    set_ranges(m, points, held, np.zeros(1, np.int64), np.zeros((1, 2), np.int64), 0)
+    affected(m, points, rows, np.zeros(2, np.int64), np.zeros(1, np.int32))
+    affects_any(m, points, rows, np.zeros(1, np.bool_))

@@ -8,6 +8,7 @@ once or free. Slow; for tests.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from driftline.kernels import layout as at
 from driftline.kernels.arena import class_of, size_of
@@ -72,6 +73,7 @@ def _records(walk: _Walk) -> tuple[list[int], dict[int, list[int]]]:
     m = walk.m
     clusters: list[int] = []
     families: dict[int, list[int]] = {}
+    fields: set[int] = set()
     for shard in range(at.SHARDS_AT, at.SHARDS_AT + 2 * at.SHARDS, 2):
         cap, count = m[shard + 1] >> 32, m[shard + 1] & 0xFFFFFFFF
         if not cap:
@@ -91,6 +93,9 @@ def _records(walk: _Walk) -> tuple[list[int], dict[int, list[int]]]:
                 clusters.append(record)
                 keys = [m[record + field] for field in _KEYS]
                 assert h == m[record + at.C_HASH] == int(cluster_hash(*keys))
+            elif m[record + at.TAG] == at.IS_FIELD:
+                assert h == m[record + at.FIELD_HASH]
+                fields.add(record)
             else:
                 assert m[record + at.TAG] == at.IS_FAMILY
                 assert h == m[record + at.F_HASH]
@@ -98,6 +103,7 @@ def _records(walk: _Walk) -> tuple[list[int], dict[int, list[int]]]:
                 families.setdefault(m[record + at.F_CLUSTER], []).append(record)
     assert len(clusters) == m[at.CLUSTERS]
     assert set(families) <= set(clusters)
+    assert fields == {field for cluster in clusters for field in _fields(m, cluster)}
     return clusters, families
 
 
@@ -179,6 +185,8 @@ def _cluster(walk: _Walk, cluster: int, families: dict[int, list[int]]) -> set[i
     if m[cluster + at.C_FAMILIES_CAP]:
         walk.block(m[cluster + at.C_FAMILIES], m[cluster + at.C_FAMILIES_CAP])
     assert waiting <= standing
+    for field in _fields(m, cluster):
+        standing |= _field(walk, cluster, field)
     assert len(standing) == m[cluster + at.C_COUNT] > 0
     return standing
 
@@ -295,6 +303,64 @@ def _family(walk: _Walk, family: int) -> set[int]:
         assert held == wanted, "bits that no entry asked for, or missing ones"
     assert len(standing) == count
     return standing
+
+
+def _fields(m: list[int], cluster: int) -> list[int]:
+    found: list[int] = []
+    field, before = m[cluster + at.C_FIELDS], 0
+    while field:
+        assert m[field + at.FIELD_BEFORE] == before
+        found.append(field)
+        field, before = m[field + at.FIELD_NEXT], field
+    return found
+
+
+def _field(walk: _Walk, cluster: int, field: int) -> set[int]:
+    m = walk.m
+    walk.block(field, at.FIELD_WORDS)
+    assert m[field + at.FIELD_CLUSTER] == cluster
+    axes = _run(m, field + at.FIELD_AXES, 4)
+    assert min(axes[:2]) >= 0, "a field without a pair"
+    used = [axis for axis in axes if axis >= 0]
+    assert len(set(used)) == len(used)
+    standing: set[int] = set()
+    for x, y, ref in points_in(m, field + at.FIELD_POINTS, walk.block):
+        e = walk.entry(number_in(ref))
+        assert m[e + at.E_HOME] == field
+        parts = walk.parts(m[e + at.E_PROGRAM])
+        _ref(walk, m[e + at.E_PROGRAM], ref, len(used))
+        for axis, key, is_above in zip(axes, (x, x, y, y), (False, True) * 2, strict=True):
+            ends = (key, at.HIGHEST) if is_above else (at.LOWEST, key - 1)
+            assert axis < 0 or (at.RANGE, axis, *ends) in parts
+        standing.add(number_in(ref))
+    assert len(standing) == m[field + at.FIELD_POINTS + at.N_COUNT] > 0
+    return standing
+
+
+def points_in(
+    m: list[int], points: int, block: Callable[[int, int], int]
+) -> Iterator[tuple[int, int, int]]:
+    """The points of a record as x, y and ref; checks the order in which they stand."""
+    slabs, cap = m[points + at.N_SLABS], m[points + at.N_CAP]
+    bounds = block(m[points + at.N_BOUNDS], 4 * cap)
+    assert 0 < slabs <= cap
+    rows = [_run(m, bounds + row * cap, slabs) for row in range(4)]
+    assert rows[0][0] == at.MISSING
+    ends = [*zip(*rows[:3], strict=True), (at.HIGHEST + 1,)]
+    for place, slab in enumerate(rows[3]):
+        words, count = m[slab + at.S_WORDS], m[slab + at.S_COUNT]
+        start, room = m[slab + at.S_START], (words - at.SLAB_HEAD) // 3
+        first = block(slab, words) + at.SLAB_HEAD + start
+        assert at.SLAB_FIRST <= words <= at.SLAB_WORDS
+        assert 0 <= start <= start + count <= room
+        assert count > 0 or slabs == 1, "an empty slab"
+        ys, xs, refs = (_run(m, first + row * room, count) for row in range(3))
+        within = [(y, number_in(ref)) for y, ref in zip(ys, refs, strict=True)]
+        assert within == sorted(within)
+        assert m[slab + at.S_SPECIAL] == sum(bool(ref & 3) for ref in refs)
+        for x, y, ref in zip(xs, ys, refs, strict=True):
+            assert ends[place] <= (x, y, number_in(ref)) < ends[place + 1]
+            yield x, y, ref
 
 
 def _path(walk: _Walk, family: int, parts: list[tuple[int, int, int, int]]) -> None:

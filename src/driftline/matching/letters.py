@@ -32,6 +32,8 @@ from driftline.model.variables import variables_of
 
 # Integers from here on are not all floats.
 INEXACT = 2**53
+# And beyond here there are none, so that comparing floats is exact again.
+_BEYOND = 2.0**63
 
 _OPERATIONS = {
     "=": layout.EQ,
@@ -94,6 +96,11 @@ class Letter:
 @lru_cache(maxsize=4096)
 def _struct(format: str) -> struct.Struct:
     return struct.Struct("=qq" + format)
+
+
+def _is_exact(value: float) -> bool:
+    """Do keys say how every number compares with this one? Not if it is NaN."""
+    return -INEXACT < value < INEXACT or (type(value) is float and abs(value) > _BEYOND)
 
 
 def never(text: bytearray) -> Letter:
@@ -240,7 +247,7 @@ class Writer:
         kind = type(value)
         if kind is int or kind is float:
             axis = self._axes.of(self._m, name, Kind.NUMBER, layout.NUMBER)
-            if -INEXACT < value < INEXACT:  # type: ignore[operator]
+            if _is_exact(value):  # type: ignore[arg-type]
                 letter.number(operation, axis, value)  # type: ignore[arg-type]
             elif value != value:
                 raise Never

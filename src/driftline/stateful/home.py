@@ -19,6 +19,7 @@ from driftline.model.value import Value
 from driftline.stateful.fold import Fold
 from driftline.stateful.plan import Moment, Plan, Reformulator
 from driftline.stateful.rows.change import Change, changed
+from driftline.stateful.rows.interest import flags_of
 
 LIFE, SEQUENCE = "HOME_LIFE", "HOME_SEQUENCE"
 
@@ -74,10 +75,10 @@ class Home:
                 raise TableError(name, "is not kept here")
         type = plan.interest.source
         assert type is not None
-        if type in self._reformulators:
-            return False
-        self._reformulators[type] = plan.reformulator(self.tables)
-        return True
+        new = type not in self._reformulators
+        if new:
+            self._reformulators[type] = plan.reformulator(self.tables)
+        return self._reformulators[type].notice(flags_of(plan.interest)) or new
 
     def forget(self, type: str) -> None:
         """Make messages of a type no longer: nobody wants them."""

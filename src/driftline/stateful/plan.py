@@ -57,6 +57,9 @@ class Reformulator(Protocol):
     def take(self, change: Change) -> list[dict[str, Value]]:
         """Apply the change of a row of one of the tables: what each message says."""
 
+    def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
+        """Let messages say which of these sets of attributes changed too; is that new?"""
+
     def _check(self) -> None: ...
 
 

@@ -65,6 +65,8 @@ THEMES: dict[Kind, tuple[tuple[Value, ...], ...]] = {
 USUAL: dict[str, Kind] = {
     "x": Kind.NUMBER,
     "y": Kind.NUMBER,
+    "z": Kind.NUMBER,
+    "w": Kind.NUMBER,
     "s": Kind.STRING,
     "on": Kind.BOOLEAN,
     "t": Kind.TIME,
@@ -176,12 +178,34 @@ def _constraints(draw: DrawFn, variables: bool) -> tuple[Constraint, ...]:
 
 
 @st.composite
+def _pairs(draw: DrawFn, variables: bool) -> tuple[Constraint, ...]:
+    """One or two pairs of attributes, each with a value between them; one may lack a side.
+
+    To such filters an event is what a filter is to other events: it has the bounds.
+    """
+    names = draw(st.permutations(("x", "y", "z", "w")))
+    found: list[Constraint] = []
+    for above, below in ((names[0], names[1]), (names[2], names[3]))[: draw(st.integers(1, 2))]:
+        operand = draw(_operands(Kind.NUMBER, variables))
+        strict = draw(st.sampled_from(((Operator.GT, Operator.LE), (Operator.GE, Operator.LT))))
+        found += (
+            Constraint(above, strict[0], operand),
+            Constraint(below, strict[1], operand),
+        )
+    if draw(st.integers(0, 3)) == 3:
+        found.pop(draw(st.integers(0, len(found) - 1)))
+    return tuple(draw(st.permutations(found)))
+
+
+@st.composite
 def filters(draw: DrawFn, variables: bool = True) -> tuple[Filter, ...]:
     """Alternatives: mostly one filter of a few constraints, sometimes none or several."""
     found = []
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3, 0)))):
         count = draw(st.sampled_from((1, 1, 1, 2, 2, 3, 0)))
         groups = [draw(_constraints(variables)) for _ in range(count)]
+        if draw(st.integers(0, 3)) == 3:
+            groups.append(draw(_pairs(variables)))
         opaque = draw(st.integers(0, 7)) == 7
         conditions = (draw(predicates(1, variables)),) if opaque else ()
         one = draw(st.sampled_from((None, None, *TYPES)))

@@ -10,7 +10,7 @@ is built from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from driftline.model.event import ENVELOPE, Event
@@ -90,7 +90,7 @@ class Pairs:
 class PairMessages:
     """Each change of a pairing's pairs as it is."""
 
-    __slots__ = ("pairs",)
+    __slots__ = ("_flags", "pairs")
 
     def __init__(
         self,
@@ -100,6 +100,7 @@ class PairMessages:
     ) -> None:
         """Begin with the rows of both tables, in the pairing's order."""
         self.pairs = Pairs(pairing, first, second)
+        self._flags: dict[str, frozenset[str]] = {}
 
     @property
     def type(self) -> str:
@@ -113,7 +114,13 @@ class PairMessages:
 
     def take(self, change: Change) -> list[dict[str, Value]]:
         """What the messages say. O(partners)."""
-        return [attributes_of(pair) for pair in self.pairs.take(change)]
+        return [attributes_of(pair, self._flags) for pair in self.pairs.take(change)]
+
+    def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
+        """Say these flags too from now on; is that new?"""
+        known = flags.keys() <= self._flags.keys()
+        self._flags.update(flags)
+        return not known
 
     def _check(self) -> None:
         self.pairs._check()

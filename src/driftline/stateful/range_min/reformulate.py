@@ -96,6 +96,10 @@ class RangeMessages:
         """Apply the change of a row: what its messages say. O(log n) for each of them."""
         return self._put(comparable(change.keys[0]), self._place(change.new))
 
+    def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
+        """There are no flags in messages that say all there is."""
+        return False
+
     def _put(self, row: object, new: _Place | None) -> list[Said]:
         old = self._places.pop(row, None)
         if new is not None:

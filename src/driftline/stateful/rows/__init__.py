@@ -15,5 +15,5 @@ such messages), `live` (enter, change and leave from one of them).
 
 We differ: the paper leaves the messages as they are published, so a subscriber of a range must keep
 its rows to know what an update was before. And it ignores updates of attributes that a subscription
-does not read; here the message says which those are (`CHANGED_price`), so the network can.
+does not read; here the message says so (`CHANGED price, risk`), and the network can.
 """

@@ -2,12 +2,14 @@
 
     upsert stock {symbol: 'IBM', price: 10}    over    {symbol: 'IBM', price: 9}
     $rows:stock {KEY: 'IBM', OLD: TRUE, OLD_symbol: 'IBM', OLD_price: 9,
-                 NEW: TRUE, NEW_symbol: 'IBM', NEW_price: 10, CHANGED_price: TRUE}
+                 NEW: TRUE, NEW_symbol: 'IBM', NEW_price: 10, "CHANGED price, risk": TRUE}
 
 `OLD` and `NEW` are there if the row was and is there: without them `price IS NULL` would be true of
-a row that does not exist. `CHANGED` is there if the row came or went, `CHANGED_<name>` for each
-attribute that is not the very same value as before. The envelope of the rows is carried alike
-(`OLD_ce_time`), so that conditions over it hold, and a row can be had back as it was.
+a row that does not exist. Views say which attributes they read; for each such set of names there is
+a flag if the row came or went, or one of them is not the very same value as before. So a view that
+reads others asks for one flag, which an index finds, and is spared the rest. The envelope of the
+rows is carried alike (`OLD_ce_time`), so that conditions over it hold, and a row can be had back as
+it was.
 
 Every attribute of a row gets one of the prefixes and all else has none, so no two collide whatever
 a publisher calls its attributes. That leaves the type: one that begins with `$` is nobody's but the
@@ -16,17 +18,22 @@ system's, and must be refused where events, tables and subscriptions come in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driftline.errors import InvalidValue
 from driftline.model.event import ENVELOPE, RESERVED, Event
+from driftline.model.text import identifier
 from driftline.model.value import Value, microseconds_of, same
 
 ROWS = "$rows:"
-OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED"
+OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED "
 KEYS = ("KEY", "KEY_2")
 """A row has one key, a pair of rows (see `join`) two."""
+
+NO_FLAGS: Mapping[str, frozenset[str]] = {}
+_IDENTIFIER = re.compile(r'"(?:[^"]|"")*"|[^", ]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +61,39 @@ def is_derived(type: str) -> bool:
     return type.startswith(RESERVED)
 
 
-def message_of(change: Change, at: int) -> Event:
+def flag_of(names: Iterable[str]) -> str:
+    """The flag of views that read attributes of these names.
+
+    >>> flag_of({"risk", "price"}), flag_of(["a b"])
+    ('CHANGED price, risk', 'CHANGED "a b"')
+    """
+    return CHANGED + ", ".join(map(identifier, sorted(set(names))))
+
+
+def names_of(flag: str) -> frozenset[str]:
+    """The names that a flag stands for: the inverse of `flag_of`."""
+    found = _IDENTIFIER.findall(flag.removeprefix(CHANGED))
+    return frozenset(one[1:-1].replace('""', '"') if one.startswith('"') else one for one in found)
+
+
+def message_of(change: Change, at: int, flags: Mapping[str, frozenset[str]] = NO_FLAGS) -> Event:
     """The change as one event with this stamp."""
-    return Event.of_admitted(change.type, attributes_of(change), at)
+    return Event.of_admitted(change.type, attributes_of(change, flags), at)
 
 
-def attributes_of(change: Change) -> dict[str, Value]:
-    """What a message says of the change."""
+def attributes_of(
+    change: Change, flags: Mapping[str, frozenset[str]] = NO_FLAGS
+) -> dict[str, Value]:
+    """What a message says of the change, with those of the flags that are true of it."""
     attributes: dict[str, Value] = dict(zip(KEYS, change.keys, strict=False))
     before = _side(change.old, OLD, attributes)
     after = _side(change.new, NEW, attributes)
     if change.old is None or change.new is None:
-        attributes[CHANGED] = True
-    for name in before | after:
-        if not same(before.get(name), after.get(name)):
-            attributes[f"{CHANGED}_{name}"] = True
+        attributes.update(dict.fromkeys(flags, True))
+        return attributes
+    for flag, names in flags.items():
+        if any(not same(before.get(name), after.get(name)) for name in names):
+            attributes[flag] = True
     return attributes
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from driftline.errors import NotSupported
-from driftline.model.expression import Attribute, Coalesce, Expression
+from driftline.model.expression import Attribute, Expression
 from driftline.model.predicate import And, Or, conjunction, conjuncts
 from driftline.model.subscription import Subscription
 from driftline.model.variables import variables_of, walk
 from driftline.model.view import View
-from driftline.stateful.rows.change import CHANGED, NEW, OLD, ROWS
+from driftline.stateful.rows.change import CHANGED, NEW, OLD, ROWS, flag_of, names_of
 
 
 def interest(
@@ -75,17 +75,19 @@ def _side(where: Expression, side: str) -> Expression:
 
 
 def _noticed(read: tuple[Expression, ...]) -> Expression:
-    """Did the row come or go, or one of these attributes change?
+    """Did the row come or go, or one of these attributes change?"""
+    return Attribute(
+        flag_of(
+            full_name(node)
+            for expression in read
+            for node in walk(expression)
+            if isinstance(node, Attribute)
+        )
+    )
 
-    Written as `coalesce`, which is one condition: an OR would make as many filters as it has parts,
-    on both sides.
-    """
-    names = {
-        full_name(node)
-        for expression in read
-        for node in walk(expression)
-        if isinstance(node, Attribute)
-    }
-    flags = (CHANGED, *(f"{CHANGED}_{name}" for name in sorted(names)))
-    found = tuple(Attribute(flag) for flag in flags)
-    return found[0] if len(found) == 1 else Coalesce(found)
+
+def flags_of(interest: Subscription) -> dict[str, frozenset[str]]:
+    """The flags that an interest asks for, and the names that each stands for."""
+    nodes = (node for node in walk(interest.where) if isinstance(node, Attribute))
+    flags = {node.name for node in nodes if node.name.startswith(CHANGED)}
+    return {flag: names_of(flag) for flag in flags}

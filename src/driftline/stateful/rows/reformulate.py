@@ -1,6 +1,8 @@
-"""What do the messages of a change of a row say? The home's side: nothing need be kept for it."""
+"""What do the messages of a change of a row say? The home's side: only what views read is kept."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from driftline.model.value import Value
 from driftline.stateful.rows.change import ROWS, Change, attributes_of
@@ -9,10 +11,11 @@ from driftline.stateful.rows.change import ROWS, Change, attributes_of
 class RowMessages:
     """Each change of a table's rows as it is."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_flags", "_table")
 
     def __init__(self, table: str) -> None:
         self._table = table
+        self._flags: dict[str, frozenset[str]] = {}
 
     @property
     def type(self) -> str:
@@ -26,7 +29,13 @@ class RowMessages:
 
     def take(self, change: Change) -> list[dict[str, Value]]:
         """What the message says."""
-        return [attributes_of(change)]
+        return [attributes_of(change, self._flags)]
+
+    def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
+        """Say these flags too from now on; is that new?"""
+        known = flags.keys() <= self._flags.keys()
+        self._flags.update(flags)
+        return not known
 
     def _check(self) -> None:
         """There is nothing that could be wrong."""
