@@ -6,13 +6,14 @@ were told and with what brokers hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import pairwise
 
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver
 from driftline.broker.links import ANYTHING, EVERYTHING, LOCAL, MESH, Role
 from driftline.broker.tables import DELETE, SNAPSHOT
+from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
@@ -21,6 +22,7 @@ from driftline.model.value import Value
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
+from driftline.stateful.rows.change import is_derived
 
 _OF_HOME = (SNAPSHOT, DELETE)
 """What the home of a table offers, and whoever has removed a row of it."""
@@ -51,6 +53,8 @@ def always(overlay: Overlay, story: Story) -> None:
             last[deliver.origin] = deliver.position
             if deliver.news:
                 continue  # Of views: see `view_checkers`.
+            if is_derived(deliver.event.type):
+                raise Violation(f"{party.name} was told of {deliver.event}, which is for views")
             number = number_of(deliver.event)
             if number in events:
                 raise Violation(f"{party.name} was told twice of {number}")
@@ -294,19 +298,14 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
             raise Violation(f"{name}'s journal has another partial match of {id}")
 
 
-def _offers(broker: Broker) -> dict[str, dict[object, object]]:
-    """What is offered to a broker. That it asks to remove rows it says anew when it does."""
-    return {
-        owner: found
-        for owner in broker.links.offers.owners()
-        if (
-            found := {
-                key: one
-                for key, one in broker.links.offers.held(owner).items()
-                if owner != LOCAL or not str(one.type).startswith(DELETE)
-            }
-        )
-    }
+def _offers(broker: Broker) -> dict[str, dict[Hashable, Advertisement]]:
+    """What is offered to a broker. That it may ask to remove rows it says anew when it does."""
+    offers = broker.links.offers
+    held = {owner: dict(offers.held(owner)) for owner in offers.owners()}
+    if LOCAL in held:
+        mine = held[LOCAL].items()
+        held[LOCAL] = {key: one for key, one in mine if not str(one.type).startswith(DELETE)}
+    return {owner: found for owner, found in held.items() if found}
 
 
 def _tables(broker: Broker) -> tuple[object, ...]:
@@ -345,6 +344,6 @@ def nothing_left(overlay: Overlay) -> None:
                 raise Violation(f"{name} still tells that {owners} wants {one}")
         for owner in broker.links.offers.owners():
             # Only masters may still send anything, and brokers say so for them.
-            for one in broker.links.offers.held(owner).values():
-                if one != ANYTHING and one.type not in offered:
-                    raise Violation(f"{name} still knows that {owner} offers {one}")
+            for says in broker.links.offers.held(owner).values():
+                if says != ANYTHING and says.type not in offered:
+                    raise Violation(f"{name} still knows that {owner} offers {says}")

@@ -16,6 +16,7 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
+from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.sim.checkers import Violation, number_of
 from driftline.sim.history import Contents, History
@@ -24,6 +25,7 @@ from driftline.sim.party import Party
 from driftline.sim.story import Story
 from driftline.sim.texts import bounds, other_row, row, rows_of, viewed
 from driftline.sim.view_checkers import ViewStory
+from driftline.stateful.home import LIFE
 
 KEYS = {"t": "k", "u": "j"}
 """The tables, and their keys."""
@@ -50,7 +52,7 @@ class TableRun:
         self._draw = draw
         self._doors = doors
         self.views = ViewStory(History(tuple(KEYS)))
-        self._deleted: set[object] = set()
+        self._deleted: set[tuple[str, Value]] = set()
 
     # What happens
 
@@ -81,6 +83,11 @@ class TableRun:
                 overlay.ask(publisher, Advertise(f"advertise {name}", name, says))
         for _ in range(3):
             self._view()
+        if draw.random() < 0.3:
+            # What is said of tables is for views, whoever may ask for anything.
+            there = draw.choice(overlay.names())
+            curious = self._doors.party(f"{there}-curious", there)
+            self._doors.subscribe(curious, curious.name, f"SELECT * WHERE {LIFE} IS NOT NULL")
 
     def step(self) -> None:
         """Something is done with tables, or nothing."""
@@ -226,7 +233,7 @@ class TableRun:
         """Is each row the last that came to its home, unless it may have been removed?"""
         if any(deliver.gap for deliver in self.witness.told):
             return
-        last: dict[object, int] = {}
+        last: dict[tuple[str, Value], int] = {}
         for deliver in self.witness.told:
             if not deliver.news:
                 event = deliver.event

@@ -97,7 +97,7 @@ class ViewStory:
 
     def _one(self, party: Party, id: str, version: Version, deliver: Deliver) -> None:
         life, news = deliver.number >> COUNTED_BITS, deliver.news[id]
-        if life < party.anew:
+        if life < party.anew and id not in self.witnesses:
             return  # Its broker has forgotten that, and the party has asked anew.
         gap = news[0].kind is NotificationKind.GAP
         if id in self._lost and not gap and news[0].kind is not NotificationKind.SNAPSHOT:
