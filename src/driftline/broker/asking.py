@@ -3,8 +3,9 @@
 Where the table is kept here the snapshot is taken on the spot. Otherwise: what the view wants is
 told to the neighbours; when that is in effect everywhere its home is asked; what comes before the
 answer waits. So nothing falls between the snapshot and the first message, and nothing counts twice.
-A home that has not been asked for such messages before says `LATER` where interest goes only to
-what is offered: what it offers must be known first.
+Where interest goes only to what is offered, a home that has not been asked for such messages before
+says `LATER`, and since when it offers them: that must be known before what a view wants can be in
+effect. Whoever has heard it says so.
 
 A table is claimed by asking everybody whether it has a home already. Of two that claim it at once
 the one whose name comes first is right.
@@ -25,6 +26,7 @@ from driftline.broker.tables import (
     DATA,
     DELETE,
     HOME_OF,
+    JOIN,
     KEY,
     LATER,
     PART,
@@ -61,7 +63,7 @@ class Outward(Protocol):
     def say(self, event: Event, now: int) -> list[Effect]:
         """Send a message as from here."""
 
-    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+    def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """Ask everybody, and have the answer as a reply to this broker itself."""
 
     def listen(self, key: str, wanted: Filter | None) -> None:
@@ -84,6 +86,8 @@ class Outward(Protocol):
 class _Claim:
     party: str
     asked: Declare
+    yielded: bool = False
+    """Has another that comes first claimed it too?"""
 
 
 class Asking:
@@ -94,11 +98,13 @@ class Asking:
         "_claims",
         "_deletions",
         "_edge",
+        "_later",
         "_out",
         "_parts",
         "_retry_at",
         "_sources",
         "_tables",
+        "_unheard",
         "_waves",
     )
 
@@ -109,10 +115,14 @@ class Asking:
         self._alone = alone
         self._claims: dict[str, _Claim] = {}
         self._deletions: dict[str, tuple[Reply, Event]] = {}
-        self._waves: dict[str, list[Question]] = {}
+        self._waves: dict[str, list[tuple[Question, Value | None]]] = {}
+        # By types of messages, since when their home has said it offers them.
+        self._later: dict[str, Value] = {}
         self._retry_at = NEVER
         self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
         self._sources: set[str] = set()
+        # Types of messages that are to be said, and of which not everybody knows yet.
+        self._unheard: set[str] = set()
 
     # Views
 
@@ -135,10 +145,11 @@ class Asking:
             self._sources = set(self._edge.views.sources)
             return effects
         self._listen()
+        self.keep(())
         if far:
             request = f"join {self._out.at()}"
-            self._waves[request] = far
-            effects += self._out.wave(request, WITHIN, now, None)
+            self._waves[request] = [(one, self._later.get(_type_of(one))) for one in far]
+            effects += self._out.wave(request, WITHIN, now, JOIN)
         return effects
 
     def _here(self, question: Question, env: Mapping[str, Value], now: int) -> list[Effect]:
@@ -174,7 +185,7 @@ class Asking:
         if reply.request in self._deletions:
             return self._deleted(*self._deletions.pop(reply.request), reply, now)
         effects: list[Effect] = []
-        for question in self._waves.pop(reply.request, ()):
+        for question, since in self._waves.pop(reply.request, ()):
             if not self._edge.views.open(question):
                 continue
             if reply.silent:
@@ -182,16 +193,18 @@ class Asking:
                 self._edge.views.due.pop(question.id)
                 self._retry_at = min(self._retry_at, now + RETRY)
             else:
-                effects += self._out.say(self._question(question, now), now)
+                effects += self._out.say(self._question(question, since, now), now)
         return effects
 
-    def _question(self, question: Question, now: int) -> Event:
+    def _question(self, question: Question, since: Value | None, now: int) -> Event:
         attributes: dict[str, Value] = {
             TO: self._out.name,
             SUBSCRIPTION: question.id,
             ASKED: question.number,
             VIEW: encode_view(question.standing),
         }
+        if since is not None:
+            attributes[LATER] = since
         return Event.of_admitted(ASK + _tables_of(question)[0], attributes, now)
 
     def wake(self, now: int) -> None:
@@ -215,6 +228,7 @@ class Asking:
             self._parts.pop((id, number), None)
             return []
         if LATER in said:
+            self._later[_type_of(question)] = said[LATER]
             self._edge.views.later(id, number)
             return []
         part, whole = said[PART], said[DATA]
@@ -245,9 +259,14 @@ class Asking:
         return effects
 
     def has(self, table: str, asker: str) -> bool:
-        """Is this the table's home, or about to be it before another that asks?"""
-        claiming = {claim.asked.declaration.name for claim in self._claims.values()}
-        return table in self._tables or (table in claiming and self._out.name < asker)
+        """Is this the table's home, or about to be it before another that claims it?"""
+        mine = [one for one, claim in self._claims.items() if claim.asked.declaration.name == table]
+        if table in self._tables or (mine and self._out.name < asker):
+            return True
+        for request in mine if asker != self._out.name else ():
+            # Who has answered us before may be the one that asks now: we cannot both have it.
+            self._claims[request] = replace(self._claims[request], yielded=True)
+        return False
 
     def _claimed(self, claim: _Claim, reply: Reply) -> list[Effect]:
         declaration = claim.asked.declaration
@@ -255,7 +274,7 @@ class Asking:
         refused = None
         try:
             if not self._tables.check_declared(declaration):
-                if reply.interested:
+                if reply.interested or claim.yielded:
                     raise TableError(name, "is kept by another broker")
                 if reply.silent:
                     silent = ", ".join(reply.silent)
@@ -285,15 +304,18 @@ class Asking:
             _, messages = self._tables.delete(asked.table, asked.key, now)
             return [*(one for message in messages for one in self._out.say(message, now)), done]
         event = Event.of_admitted(DELETE + asked.table, {KEY: asked.key}, now)
-        if not self._out.may_say(event.type, True):
+        if self._out.may_say(event.type, True):
+            self._unheard.add(event.type)
+        if event.type not in self._unheard:
             return [*self._out.say(event, now), done]
         # That it may come from here must be known before it can find its way.
         request = f"delete {self._out.at()}"
         self._deletions[request] = done, event
-        return self._out.wave(request, WITHIN, now, None)
+        return self._out.wave(request, WITHIN, now, JOIN)
 
     def _deleted(self, done: Reply, event: Event, reply: Reply, now: int) -> list[Effect]:
         if not reply.silent:
+            self._unheard.discard(event.type)
             return [*self._out.say(event, now), done]
         table = event.type.removeprefix(DELETE)
         why = f"nothing is removed, as some did not answer: {', '.join(reply.silent)}"
@@ -302,6 +324,10 @@ class Asking:
     def _check(self) -> None:
         for questions in self._waves.values():
             assert questions
+
+
+def _type_of(question: Question) -> str:
+    return str(question.plan.interest.source)
 
 
 def _tables_of(question: Question) -> tuple[str, ...]:

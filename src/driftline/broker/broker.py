@@ -40,9 +40,10 @@ from driftline.broker.requests import (
     Unsubscribe,
     Watch,
 )
+from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
-from driftline.broker.tables import HOME_OF, SNAPSHOT, Tables
+from driftline.broker.tables import HOME_OF, JOIN, SNAPSHOT, Tables
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement
@@ -68,7 +69,7 @@ from driftline.wire.events import decode_batch
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.records import encode_parcel
 
-_COUNTED_BITS = 40
+COUNTED_BITS = 40
 INCARNATIONS = 1 << 23
 """A broker may start so often: its numbers are to fit 63 bits."""
 
@@ -94,7 +95,7 @@ class Broker:
             )
         self.name = name
         self.settings = settings or Settings()
-        self._counter = incarnation << _COUNTED_BITS
+        self._counter = incarnation << COUNTED_BITS
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__
         self.edge = Edge(self.settings, put, self._count)
@@ -102,10 +103,9 @@ class Broker:
         self.links = Links(name, self.settings, put, self._count)
         self.tables = Tables(put)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
-        # A broker that has lost what it knew must say so to whoever it meets, once.
+        # A broker that has lost what it knew must say so to whoever it meets.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
-        self._met: set[str] = set()
-        self._resynced: dict[str, int] = {}
+        self._resyncs = Resyncs(put)
         self._cut = False
         self.advertising = Advertising(self.settings, self.links, put)
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
@@ -134,11 +134,14 @@ class Broker:
             elif key[0] == "cut":
                 self._cut = True
         self.outbox.restore(stored)
+        self._resyncs.restore(stored)
         self.links.restore(stored)
         self._puts.clear()
 
     def begin(self, now: int) -> list[Effect]:
         """What to do first after a crash: tell parties again what they may not have had."""
+        if self._forgetful:
+            self._resync()
         return self._out(self._settled([*self.edge.again()], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
@@ -183,26 +186,29 @@ class Broker:
         said = self.links.connect(link, role)
         said += self.outbox.again(link)
         self.edge.views.retry()
-        if (self._forgetful and link not in self._met) or (known is None and self._cut):
+        if known is not role and self._cut:
             # What was on its way before is lost to those on either side.
-            said += self._resync()
-        self._met.add(link)
+            said += self._resync(but=link)
+        elif known is None and role is Role.MESH:
+            said += self._overtaken()
+        said += self._resyncs.again(link)
         return self._out(self._settled(said, now))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
         """A link is gone for good: whatever came by it or went there is undone."""
         self.outbox.forget(link)
         self._cut = self._puts["cut",] = True
-        return self._out(self._settled(self.links.disconnect(link), now))
+        meshed = self.links.roles[link] is Role.MESH
+        said = self.links.disconnect(link)
+        return self._out(self._settled([*said, *(self._overtaken() if meshed else ())], now))
 
     def _resync(self, table: str = "", but: str = "") -> list[Effect]:
         """Let everybody know that what messages change is to be asked for anew."""
-        return self._resyncs(Resync(self.name, self._count(), table), but)
+        return self._resynced(Resync(self.name, self._count(), table), but)
 
-    def _resyncs(self, said: Resync, sender: str) -> list[Effect]:
-        if said.number <= self._resynced.get(said.origin, 0):
+    def _resynced(self, said: Resync, sender: str) -> list[Effect]:
+        if not self._resyncs.hear(said):
             return []
-        self._resynced[said.origin] = said.number
         self.edge.views.again(said.table or None)
         return [Send(link, said) for link in self.links.roles if link != sender]
 
@@ -230,29 +236,32 @@ class Broker:
         elif isinstance(message, Interest | Offer | Home):
             said = self.links.hear(message, sender)
         elif isinstance(message, Resync):
-            said = self._resyncs(message, sender)
+            said = self._resynced(message, sender)
         else:
             said = self._request(message, sender, now)
         return self._out(self._settled(said, now))
 
     def _rerouted(self, said: Neighbours, sender: str) -> list[Effect]:
-        """A mesh has other links: what went another way before may be overtaken, and dropped.
-
-        All of its members hear of it; those behind them are told.
-        """
+        """A mesh may have other links: what went another way before is overtaken, and dropped."""
+        known = self.links.homes.links_of(said.origin)
         effects = self.links.hear(said, sender)
-        if effects:
-            self.edge.views.again(None)
-            resync = Resync(self.name, self._count())
-            self._resynced[self.name] = resync.number
-            behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
-            effects += (Send(link, resync) for link in behind)
+        if self.links.homes.links_of(said.origin) != known:
+            effects += self._overtaken()
         return effects
 
+    def _overtaken(self) -> list[Effect]:
+        """Ways in the mesh have changed: those behind it are told, all members hear of it."""
+        self.edge.views.again(None)
+        resync = Resync(self.name, self._count())
+        self._resyncs.hear(resync)
+        behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
+        return [Send(link, resync) for link in behind]
+
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
-        if asked.says is not None and (asked.says.type or "").startswith(HOME_OF):
-            table, asker = str(asked.says.type)[len(HOME_OF) :], asked.token.rpartition(" ")[0]
-            if self.asking.has(table, asker):
+        about = "" if asked.says is None else asked.says.type or ""
+        if is_derived(about):
+            table, asker = about.removeprefix(HOME_OF), asked.token.rpartition(" ")[0]
+            if table != about and self.asking.has(table, asker):
                 return [Send(sender, Answer(asked.token, interested=True))]
             return self._waves.ask(asked, sender, self.links.everybody(), now)
         if asked.says is not None and self._interested(asked.says, sender):
@@ -332,8 +341,8 @@ class Broker:
         ask = Ask(f"{self.name} {self._count()}", within, says)
         encode_control(ask)
         again = None
-        if says is None and self.settings.advertised:
-            again = Ask(f"{self.name} {self._count()}", within)
+        if (says is None or says == JOIN) and self.settings.advertised:
+            again = Ask(f"{self.name} {self._count()}", within, says)
         return self._waves.begin(ask, party, request, links, now, again)
 
     def _observe(self, asked: Observed, now: int) -> None:
@@ -354,13 +363,11 @@ class Broker:
         """See `Outward`."""
         return self._parcels((Parcel(self.name, self._count(), event),), None, now)
 
-    def wave(self, request: str, within: int, now: int, says: Advertisement | None) -> list[Effect]:
+    def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """See `Outward`."""
-        # Interest goes up a hierarchy only; a table may be kept anywhere.
-        links = self.links.listeners() if says is None else self.links.everybody()
         # Behind all that is to be in effect.
         told = self.links.tell()
-        return [*told, *self._ask(LOCAL, request, within, now, says, links)]
+        return [*told, *self._ask(LOCAL, request, within, now, says, self.links.everybody())]
 
     def listen(self, key: str, wanted: Filter | None) -> None:
         """See `Outward`."""

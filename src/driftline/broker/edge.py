@@ -89,7 +89,7 @@ class Edge:
         count: Callable[[], int],
     ) -> None:
         self.parties: dict[str, Party] = {}
-        self.views = Views()
+        self.views = Views(count)
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._plain = make_evolving(settings, settings.matcher)
@@ -292,9 +292,12 @@ class Edge:
         party.waiting.append(deliver)
         self._put(("deliver", name, str(deliver.number)), deliver)
         if len(party.waiting) > self._keep:
+            lost = party.waiting[0]
             self._forget(name, party)
             # It may never have been told: a crash may come before all of this is.
-            first = party.waiting[0] = replace(party.waiting[0], gap=True)
+            first = party.waiting[0]
+            gaps = tuple(dict.fromkeys((*lost.gaps, *lost.news, *first.gaps)))
+            first = party.waiting[0] = replace(first, gap=True, gaps=gaps)
             self._put(("deliver", name, str(first.number)), first)
         return not party.suspended
 
@@ -324,6 +327,8 @@ class Edge:
         party.suspended = False
         self._put(("suspended", name), None)
         told = [self._through(deliver) for deliver in party.waiting]
+        # Of these views something was forgotten: what they know is told anew, behind all that.
+        self.views.lost(id for deliver in told for id in deliver.gaps)
         if self._certain:
             party.waiting.clear()
         return told

@@ -54,8 +54,9 @@ class Deliver:
     are those that the subscriptions were matched under; in `sequences` are the events of each
     pattern that this event completed. `gap` says that something before it, which the party was
     never told, has been forgotten; `gaps` are patterns of which a partial match was, because
-    nothing continued it for too long. `handler` is what the party has said it wants to be told
-    through; what that means is the driver's.
+    nothing continued it for too long, and views of which something was: they are told anew.
+    `handler` is what the party has said it wants to be told through; what that means is the
+    driver's.
     """
 
     party: str

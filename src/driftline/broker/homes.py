@@ -151,6 +151,10 @@ class Homes:
         known = (one for one in self._mesh.known() if isinstance(one, Neighbours))
         return sorted(known, key=lambda one: one.origin)
 
+    def links_of(self, member: str) -> set[str]:
+        """The links that a member is known to have."""
+        return set(self._mesh.links_of(member))
+
     @property
     def said(self) -> bool:
         """Has the mesh been told what those behind us want, in this life?"""

@@ -79,7 +79,7 @@ class Subscribing:
         else:
             self._edge.move(asked.id, asked.standing, quietly=asked.quietly)
             self._restless.moved(asked.id, before, asked.standing, now)
-            if self._restless.ranges(asked.id):
+            if self._restless.ranges(asked.id) or asked.id in self._edge.views:
                 parts = self._routed(asked.id, asked.standing)
         if self._alone:
             return []
@@ -109,6 +109,8 @@ class Subscribing:
 
     def _routed(self, id: str, standing: Standing) -> Parts:
         """What the network must bring for a subscription as it is told now, by keys."""
+        if id in self._edge.views:
+            standing = self._edge.views.interest(id)
         return self._parts(id, standing, self._restless.ranges(id))
 
     def _parts(self, id: str, standing: Standing, ranges: Mapping[str, Range]) -> Parts:

@@ -5,7 +5,7 @@ requests to delete, from wherever they are published. So rows may be published a
 makes of them, and of questions for snapshots, are messages that go out like events.
 
     $delete:stock     KEY                                          remove a row
-    $ask:stock        TO, SUBSCRIPTION, ASKED, VIEW                what is this view now?
+    $ask:stock        TO, SUBSCRIPTION, ASKED, VIEW, LATER         what is this view now?
     $snapshot:stock   TO, SUBSCRIPTION, ASKED, HOME_LIFE, HOME_SEQUENCE, PART, PARTS, DATA
                       TO, SUBSCRIPTION, ASKED, LATER               ask again, when that is known
 """
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from driftline.broker.effects import Key
 from driftline.errors import DriftlineError, TableError
+from driftline.model.advertisement import Advertisement
 from driftline.model.constraint import Constraint, Operator
 from driftline.model.event import Event
 from driftline.model.expression import Literal
@@ -36,6 +37,10 @@ DELETE, ASK, SNAPSHOT = "$delete:", "$ask:", "$snapshot:"
 HOME_OF = "$home:"
 """Who keeps a table is asked for by this type."""
 
+JOIN = Advertisement("$join")
+"""Is all in effect, with everybody? Interest goes up a hierarchy only, but a table may be kept
+anywhere in it: what its home wants must have come to meet what it is asked, too."""
+
 TO, SUBSCRIPTION, ASKED, VIEW = "TO", "SUBSCRIPTION", "ASKED", "VIEW"
 PART, PARTS, DATA, LATER = "PART", "PARTS", "DATA", "LATER"
 KEY = "KEY"
@@ -49,7 +54,7 @@ IDLE = 1000
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_idle", "_listens", "_put", "home", "refused")
+    __slots__ = ("_idle", "_listens", "_put", "_since", "home", "refused")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.home = Home()
@@ -58,6 +63,8 @@ class Tables:
         self._listens: dict[str, list[Key]] = {}
         # Of each type of messages how many in turn nobody took, and with how many that is doubted.
         self._idle: dict[str, tuple[int, int]] = {}
+        # By types of messages, since when they are offered.
+        self._since: dict[str, str] = {}
         self.refused: dict[str, str] = {}
         """Of each table the last row that could not be taken, and why: it came from elsewhere."""
 
@@ -111,8 +118,8 @@ class Tables:
     def hear(self, event: Event, env: Mapping[str, Value], now: int, later: bool) -> list[Event]:
         """What follows from something that came: messages, which go out from here.
 
-        With `later` a question of a kind that is new is to be asked again: who asks is not heard of
-        yet by all who might pass on the answers.
+        With `later` a question is to be asked again that was put before it was known that there are
+        such messages: they may not find their way yet to whoever asks.
         """
         kind, colon, name = event.type.partition(":")
         if not colon or kind + colon not in (ASK, DELETE):
@@ -160,6 +167,7 @@ class Tables:
     def forget(self, type: str) -> None:
         """Make no more messages that nobody wants."""
         self._idle.pop(type, None)
+        self._since.pop(type, None)
         self.home.forget(type)
         for key in self._listens.pop(type, ()):
             self._put(key, None)
@@ -174,15 +182,16 @@ class Tables:
         numbers: dict[str, Value] = {LIFE: self.home.life, SEQUENCE: self.home.sequence}
         return numbers, self.home.snapshot(plan, standing, env, now)
 
-    def _listen(self, standing: Standing, plan: Plan) -> bool:
+    def _listen(self, standing: Standing, plan: Plan) -> None:
         assert isinstance(standing.statement, View)
         if not self.home.listen(plan, standing.statement.tables):
-            return False
+            return
         # By its interest, parameters and all: it says the type and which attributes are read.
         key = ("listens", str(plan.interest.source), str(plan.interest))
+        # What was offered before, and was not any more, was so up to an earlier change.
+        since = self._since.setdefault(key[1], f"{self.home.life} {self.home.sequence}")
         self._listens.setdefault(key[1], []).append(key)
-        self._put(key, standing)
-        return True
+        self._put(key, (standing, since))
 
     def _answer(
         self, name: str, question: Event, env: Mapping[str, Value], now: int, later: bool
@@ -194,8 +203,10 @@ class Tables:
             standing = decode_view(asked)
             assert isinstance(standing.statement, View)
             plan = plan_of(standing.statement, standing.params)
-            if self._listen(standing, plan) and later:
-                yield Event.of_admitted(SNAPSHOT + name, {**said, LATER: True}, now)
+            self._listen(standing, plan)
+            since = self._since[str(plan.interest.source)]
+            if later and question.attributes.get(LATER) != since:
+                yield Event.of_admitted(SNAPSHOT + name, {**said, LATER: since}, now)
                 return
             numbers, fold = self.view(standing, plan, env, now)
         except DriftlineError as problem:
@@ -219,9 +230,10 @@ class Tables:
                 self.home.put(value, 0)
         for key, value in stored.items():
             if key[0] == "listens":
-                assert isinstance(value, Standing)
-                assert isinstance(value.statement, View)
-                self.home.listen(plan_of(value.statement, value.params), value.statement.tables)
+                assert isinstance(value, tuple)
+                standing, self._since[key[1]] = value
+                plan = plan_of(standing.statement, standing.params)
+                self.home.listen(plan, standing.statement.tables)
                 self._listens.setdefault(key[1], []).append(key)
         self.home.life = stored.get(("home",), 0)  # type: ignore[assignment]  # as journaled
         self.home.sequence = stored.get(("sequence",), 0)  # type: ignore[assignment]

@@ -8,7 +8,7 @@ missed something joins anew too: its party is told that there was a gap, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from driftline.model.notification import NotificationKind
@@ -70,14 +70,17 @@ class _Viewed:
 class Views:
     """The views of local parties, by id. `due` are those that must be asked for.
 
+    `count` gives numbers above all before, in earlier lives too: an answer to what was asked in one
+    of them must not be taken for another.
+
     `sources` are the tables whose homes are asked, and for how many views.
     """
 
     __slots__ = ("_count", "_views", "due", "sources")
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[], int]) -> None:
         self._views: dict[str, _Viewed] = {}
-        self._count = 0
+        self._count = count
         self.due: dict[str, None] = {}
         self.sources: dict[str, int] = {}
 
@@ -99,7 +102,7 @@ class Views:
         viewed = self._views[id]
         viewed.standing = standing
         viewed.plan = plan_of(viewed.view, standing.params)
-        if quietly and isinstance(viewed.fold, RowSet):
+        if quietly and not viewed.asked and isinstance(viewed.fold, RowSet):
             viewed.fold.moved(standing)
             viewed.wide = True
         else:
@@ -117,14 +120,20 @@ class Views:
 
     def again(self, table: str | None) -> None:
         """All those of a table, or of any, may have missed something."""
-        for id, viewed in self._views.items():
-            if table is None or table in viewed.view.tables:
+        self.lost(
+            id for id, viewed in self._views.items() if table is None or table in viewed.view.tables
+        )
+
+    def lost(self, ids: Iterable[str]) -> None:
+        """These, as far as they are views, or their parties, may have missed something."""
+        for id in ids:
+            viewed = self._views.get(id)
+            if viewed is not None:
                 viewed.gap |= viewed.fold is not None
                 self._join(id, viewed)
 
     def _join(self, id: str, viewed: _Viewed) -> None:
-        self._count += 1
-        viewed.asked = self._count
+        viewed.asked = self._count()
         self.due[id] = None
 
     def question(self, id: str) -> Question:

@@ -42,6 +42,13 @@ def simulate(
             help="May only be published what was advertised? The seed decides if not said.",
         ),
     ] = None,
+    tables: Annotated[
+        bool | None,
+        typer.Option(
+            "--tables/--no-tables",
+            help="Are there tables, and views that follow them? The seed decides if not said.",
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Write one line per step here; - is standard output.")
     ] = None,
@@ -55,7 +62,7 @@ def simulate(
         raise typer.BadParameter(f"{topology!r} is none of {', '.join(TOPOLOGIES)}")
     faults = NONE if no_faults else faults
     faults_of(faults)  # Or it is refused here.
-    plan = Plan(topology, seed, steps, brokers, faults, matcher, advertised)
+    plan = Plan(topology, seed, steps, brokers, faults, matcher, advertised, tables)
     if runs is not None:
         _soak(plan, runs, json)
     else:
@@ -129,6 +136,8 @@ def _replay(plan: Plan) -> None:
     rest = f" --faults {plan.faults}"
     if plan.advertised is not None:
         rest += " --advertised" if plan.advertised else " --subscribed"
+    if plan.tables is not None:
+        rest += " --tables" if plan.tables else " --no-tables"
     stderr.print(
         f"replay: driftline simulate --topology '{plan.topology}' --seed {plan.seed} "
         f"--steps {plan.steps} --brokers {plan.brokers} --matcher {plan.matcher}{rest} --trace -",

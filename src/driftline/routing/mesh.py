@@ -53,6 +53,11 @@ class Mesh:
         """The members that this one has a link to."""
         return list(self._links)
 
+    def links_of(self, member: str) -> tuple[str, ...]:
+        """The links that a member has said it has."""
+        known = self._states.get(member)
+        return () if known is None else known.links
+
     def link(self, member: str, version: int, *, up: bool) -> Neighbours:
         """A link of our own came or went; what all must be told of it."""
         if up:

@@ -6,12 +6,14 @@ were told and with what brokers hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import pairwise
 
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver
-from driftline.broker.links import ANYTHING, EVERYTHING, MESH, Role
+from driftline.broker.links import ANYTHING, EVERYTHING, LOCAL, MESH, Role
+from driftline.broker.tables import DELETE, SNAPSHOT
+from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
@@ -20,6 +22,10 @@ from driftline.model.value import Value
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
+from driftline.stateful.rows.change import is_derived
+
+_OF_HOME = (SNAPSHOT, DELETE)
+"""What the home of a table offers, and whoever has removed a row of it."""
 
 
 class Violation(AssertionError):
@@ -42,13 +48,17 @@ def always(overlay: Overlay, story: Story) -> None:
         events = set()
         matched: dict[str, list[int]] = {}
         for deliver in party.told:
+            if last.get(deliver.origin, 0) >= deliver.position:
+                raise Violation(f"{party.name} was told of {deliver.event} out of order")
+            last[deliver.origin] = deliver.position
+            if deliver.news:
+                continue  # Of views: see `view_checkers`.
+            if is_derived(deliver.event.type):
+                raise Violation(f"{party.name} was told of {deliver.event}, which is for views")
             number = number_of(deliver.event)
             if number in events:
                 raise Violation(f"{party.name} was told twice of {number}")
             events.add(number)
-            if last.get(deliver.origin, 0) >= deliver.position:
-                raise Violation(f"{party.name} was told of {number} out of order")
-            last[deliver.origin] = deliver.position
             for id in deliver.subscriptions:
                 if not _meant(story, id, deliver):
                     raise Violation(f"{party.name} was told of {number} for {id}: not asked for")
@@ -113,7 +123,7 @@ def strict(overlay: Overlay, story: Story) -> None:
     """What a party lets through satisfies what it wanted at that moment [PARAM §4.3]."""
     for party in overlay.parties.values():
         for deliver, decided in zip(party.told, party.decided, strict=True):
-            for id in decided.ids:
+            for id in decided.ids if not deliver.news else ():
                 if not _wanted(story.wanted(id, decided.asked), id, deliver):
                     number = number_of(deliver.event)
                     raise Violation(f"{party.name} let {number} through for {id}: not wanted then")
@@ -155,7 +165,7 @@ def coverage(overlay: Overlay, story: Story) -> None:
         through = {
             number_of(deliver.event)
             for deliver, decided in zip(party.told, party.decided, strict=True)
-            if id in decided.ids
+            if id in decided.ids and not deliver.news
         }
         for number, asked in taken.items():
             since = story.anywhere(id, asked)
@@ -181,7 +191,8 @@ def _wants(standing: Standing | None, event: Event, env: Mapping[str, Value], su
 def _taken(story: Story, number: int, publisher: Party) -> bool:
     """Did a broker say that it took an event, which may come from there?"""
     reply = publisher.answered.get(f"publish {number}")
-    if publisher.broker not in story.first or publisher.name not in story.sure:
+    sure = publisher.name in story.sure or publisher.name in story.rows
+    if publisher.broker not in story.first or not sure:
         return False
     return reply is not None and reply.refused is None
 
@@ -261,11 +272,15 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
     """Would a broker that began with the journal now be as this one is?"""
     fresh = Broker(name, 1 << 20, broker.settings, overlay.journal(name))
     fresh._check()
+    # What views need is asked for when they are looked after.
+    fresh.asking._listen()
     for what, here, there in (
         ("subscriptions", _subscriptions(broker), _subscriptions(fresh)),
         ("parties", _parties(broker), _parties(fresh)),
         ("interests", broker.links.subscriptions._held, fresh.links.subscriptions._held),
-        ("offers", broker.links.offers._held, fresh.links.offers._held),
+        ("offers", _offers(broker), _offers(fresh)),
+        ("tables", _tables(broker), _tables(fresh)),
+        ("resyncs", broker._resyncs._known, fresh._resyncs._known),
         ("links", broker.roles(), fresh.roles()),
         ("events seen", broker._seen, fresh._seen),
         ("latest event", broker.links.latest, fresh.links.latest),
@@ -283,6 +298,23 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
             raise Violation(f"{name}'s journal has another partial match of {id}")
 
 
+def _offers(broker: Broker) -> dict[str, dict[Hashable, Advertisement]]:
+    """What is offered to a broker. That it may ask to remove rows it says anew when it does."""
+    offers = broker.links.offers
+    held = {owner: dict(offers.held(owner)) for owner in offers.owners()}
+    if LOCAL in held:
+        mine = held[LOCAL].items()
+        held[LOCAL] = {key: one for key, one in mine if not str(one.type).startswith(DELETE)}
+    return {owner: found for owner, found in held.items() if found}
+
+
+def _tables(broker: Broker) -> tuple[object, ...]:
+    home = broker.tables.home
+    # In any order: a row that goes and comes again is stored in its place.
+    rows = {name: dict(table.items()) for name, table in home.tables.items()}
+    return rows, home.life, home.sequence, sorted(home.types())
+
+
 def _subscriptions(broker: Broker) -> dict[str, tuple[str, Standing]]:
     return {id: (owner, standing) for id, owner, standing in broker.edge}
 
@@ -294,19 +326,24 @@ def _parties(broker: Broker) -> dict[str, object]:
 
 
 def nothing_left(overlay: Overlay) -> None:
-    """When all have gone, does any broker still know of them?"""
+    """When all have gone, does any broker still know of them? Tables stay, with what they need."""
     quiet(overlay)
+    kept = [overlay.station(name).broker.tables for name in overlay.names()]
+    wanted = {one for tables in kept for name in tables.home.tables for one in tables.wants(name)}
+    wanted.add(EVERYTHING)  # Only masters still want it, and brokers say so for them.
+    offered = {type for tables in kept for type in tables.home.types()}
+    offered |= {kind + name for tables in kept for name in tables.home.tables for kind in _OF_HOME}
     for name in overlay.names():
         broker = overlay.station(name).broker
         for owner, one in broker.links.subscriptions.wanted():
-            # Only masters still want everything, and brokers say so for them.
-            if one != EVERYTHING:
+            if one not in wanted:
                 raise Violation(f"{name} still knows that {owner} wants {one}")
         for id, one in broker.links.subscriptions.table:
-            if one != EVERYTHING:
+            if one not in wanted:
                 owners = ", ".join(broker.links.subscriptions.table.owners(id))
                 raise Violation(f"{name} still tells that {owners} wants {one}")
         for owner in broker.links.offers.owners():
             # Only masters may still send anything, and brokers say so for them.
-            if set(broker.links.offers.held(owner).values()) != {ANYTHING}:
-                raise Violation(f"{name} still knows of what {owner} offers")
+            for says in broker.links.offers.held(owner).values():
+                if says != ANYTHING and says.type not in offered:
+                    raise Violation(f"{name} still knows that {owner} offers {says}")

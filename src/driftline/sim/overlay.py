@@ -203,7 +203,7 @@ class Overlay:
                 self._disconnect(place.name, there)
         for party in self.at(place.name):
             if lost:
-                party.begin_anew()
+                party.begin_anew(place.incarnation)
             self.ask_again(party)
 
     def at(self, name: str) -> list[Party]:

@@ -13,6 +13,7 @@ from driftline.broker.effects import Deliver, Reply
 from driftline.broker.requests import (
     Advertise,
     Cancel,
+    Declare,
     Publish,
     Request,
     Resume,
@@ -23,10 +24,11 @@ from driftline.broker.requests import (
 )
 from driftline.model.advertisement import Advertisement
 from driftline.model.standing import Standing
+from driftline.model.table import TableDeclaration
 from driftline.moving.parametric.strict import still_wanted
 
-# Requests that change what a party wants and offers.
-_CHANGES = (Subscribe, Cancel, Unsubscribe, Advertise, Unadvertise)
+# Requests that change what a party wants, offers and keeps.
+_CHANGES = (Subscribe, Cancel, Unsubscribe, Advertise, Unadvertise, Declare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Party:
     """How long (microseconds) what it asks, or is told, takes."""
     wants: dict[str, Standing] = field(default_factory=dict)
     offers: dict[str, Advertisement] = field(default_factory=dict)
+    keeps: dict[str, TableDeclaration] = field(default_factory=dict)
+    """The tables that are to be kept at its broker."""
+    anew: int = 0
+    """The life of its broker in which it last began anew."""
     told: list[Deliver] = field(default_factory=list)
     told_at: list[int] = field(default_factory=list)
     decided: list[Decided] = field(default_factory=list)
@@ -76,13 +82,16 @@ class Party:
         self.unanswered[asked.request] = asked
         return asked
 
-    def begin_anew(self) -> None:
-        """Ask for all it wants and offers: its broker has forgotten it.
+    def begin_anew(self, life: int) -> None:
+        """Ask for all it wants, offers and keeps: its broker, in this life, has forgotten it.
 
         What it changed while the broker was away is in that; asked again it would be undone.
         """
         waiting = self.unanswered
         self.unanswered = {}
+        self.anew = life
+        for name, declaration in self.keeps.items():
+            self.ask(Declare(f"declare {name}", declaration))
         for id, says in self.offers.items():
             self.ask(Advertise(f"again {id}", id, says))
         for id, standing in self.wants.items():

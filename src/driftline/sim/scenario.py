@@ -38,6 +38,7 @@ from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
+from driftline.model.view import View
 from driftline.moving.evolving.ways import WAYS
 from driftline.sim import checkers
 from driftline.sim.checkers import Violation
@@ -45,6 +46,7 @@ from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, draw
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story, Version
+from driftline.sim.tables import WITNESS, Doors, TableRun
 from driftline.sim.texts import advertised, condition, evolving, offered, parsed
 from driftline.sim.topologies import build, meshed
 
@@ -71,6 +73,7 @@ class Plan:
     faults: str = RANDOM
     matcher: str = "auto"
     advertised: bool | None = None
+    tables: bool | None = None
 
 
 class Scenario:
@@ -94,11 +97,20 @@ class Scenario:
         build(self.overlay, plan.topology, plan.brokers, draw)
         self.story.first = set(self.overlay.names())
         self.overlay.most = _MOST
+        # By chances of their own: without tables a run is what it was.
+        chance = random.Random(f"{plan.topology} {plan.seed} tables")
+        tables = chance.random() < 0.5
+        self._tables: TableRun | None = None
+        if tables if plan.tables is None else plan.tables:
+            doors = Doors(self._party, self._subscribe)
+            self._tables = TableRun(self.overlay, self.story, chance, doors)
 
     def run(self) -> None:
         """Go through all of it."""
         overlay, story, draw = self.overlay, self.story, self._draw
         self._anchor()
+        if self._tables:
+            self._tables.begin()
         overlay.run()
         self._confirm_all(party for party in overlay.parties.values() if party.wants)
         chosen = faults_of(self.plan.faults)
@@ -107,6 +119,8 @@ class Scenario:
         rewires = draw.random() < 0.3
         for _ in range(self.plan.steps):
             self._step()
+            if self._tables:
+                self._tables.step()
             if rewires and draw.random() < 0.08:
                 self._rewire()
             if draw.random() < faults.trouble:
@@ -117,17 +131,23 @@ class Scenario:
         for name in overlay.names():
             self._weather(name)
         self._check_what_was_told()
+        if self._tables:
+            self._tables.rest()
         checkers.coverage(overlay, story)
         checkers.quiet(overlay)
         self._move_on()
         self._check_what_was_told()
         checkers.coverage(overlay, story)
         self._probe()
+        if self._tables:
+            self._tables.probe()
         self._leave()
 
     def _check_what_was_told(self) -> None:
         checkers.always(self.overlay, self.story)
         checkers.strict(self.overlay, self.story)
+        if self._tables:
+            self._tables.look()
 
     # What happens
 
@@ -240,7 +260,9 @@ class Scenario:
         elif chance < 0.55:
             self._unsubscribe(party)
         elif chance < 0.6:
-            somebody = overlay.parties[draw.choice(list(overlay.parties))]
+            # A witness must be told at once, or it is none.
+            names = [name for name in overlay.parties if name != WITNESS]
+            somebody = overlay.parties[draw.choice(names)]
             overlay.ask(somebody, draw.choice((Suspend, Resume))("pause"))
         elif chance < 0.68 and self._settings.advertised:
             self._offer(party)
@@ -420,6 +442,8 @@ class Scenario:
             overlay.ask_again(party)
             overlay.ask(party, Resume("go on"))
         overlay.run(overlay.now + 600 * SECOND)
+        if self._tables:
+            self._tables.mend()
         if not overlay.at_rest:
             raise Violation("it does not come to rest")
 
@@ -518,6 +542,8 @@ def _concerned(
     """The subscriptions of a party that an event satisfies or completes."""
     found = set()
     for id, standing in party.wants.items():
+        if isinstance(standing.statement, View):
+            continue
         if isinstance(standing.statement, Subscription):
             if standing.matches(event, env):
                 found.add(id)

@@ -42,6 +42,8 @@ class Story:
     """For each party the numbers of its requests to confirm."""
     sure: set[str] = field(default_factory=set)
     """Parties that could publish anything from before the first fault."""
+    rows: set[str] = field(default_factory=set)
+    """Parties that could publish rows of tables from before the first fault."""
     watched: dict[str, str] = field(default_factory=dict)
     """Patterns over what one party publishes, and another at its broker that sees all of it."""
     first: set[str] = field(default_factory=set)

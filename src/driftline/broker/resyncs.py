@@ -1,0 +1,46 @@
+"""Who has said that something may be missing, and who must still hear of it?
+
+What is said of that must reach everybody, though links come and go and brokers crash on the way: so
+it is known, journaled, and said on each link whenever a session begins there. The newest of each
+origin, for all tables and for one, is all that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from driftline.broker.effects import Effect, Key, Send
+from driftline.model.message import Resync
+
+
+class Resyncs:
+    """What is known of that. `put` journals."""
+
+    __slots__ = ("_known", "_put")
+
+    def __init__(self, put: Callable[[Key, object], None]) -> None:
+        self._put = put
+        self._known: dict[tuple[str, str], int] = {}
+
+    def hear(self, said: Resync) -> bool:
+        """Somebody has said it; is it news?"""
+        about = (said.origin, said.table)
+        if said.number <= self._known.get(about, 0):
+            return False
+        self._known[about] = said.number
+        self._put(("resync", *about), said.number)
+        return True
+
+    def again(self, link: str) -> list[Effect]:
+        """All of it, on a link where a session has begun."""
+        return [
+            Send(link, Resync(origin, number, table))
+            for (origin, table), number in self._known.items()
+        ]
+
+    def restore(self, stored: Mapping[Key, object]) -> None:
+        """Begin with what an earlier life of the broker has kept."""
+        for key, value in stored.items():
+            if key[0] == "resync":
+                assert isinstance(value, int)
+                self._known[key[1], key[2]] = value
