@@ -147,6 +147,7 @@ class Engine:
         if rows:
             assert isinstance(statement, Subscription)
             statement = View.of_rows(statement)
+            check_executable(statement)
         if isinstance(statement, View):
             for name in statement.tables:
                 self._broker.tables.get(name)
@@ -224,7 +225,9 @@ class Engine:
     def resume(self, party: str) -> None:
         """Tell a party what was kept for it, and go on. What was forgotten is told as a gap."""
         check_party(party)
-        self._outlets.resume(party)
+        lost = [handle.id for handle in self._outlets.resume(party)]
+        # A view is told all of it behind a gap.
+        self._perform(self._broker.lost(lost, self._clock.now()))
         self._outlets.call()
 
     def redirect(self, party: str, handler: Handler | None) -> None:

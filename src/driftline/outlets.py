@@ -64,12 +64,14 @@ class Outlets:
         """Keep what comes for a party."""
         self._suspended.setdefault(party, _Kept())
 
-    def resume(self, party: str) -> None:
-        """Tell a party what was kept, first of all what was not."""
+    def resume(self, party: str) -> list[Handle]:
+        """Tell a party what was kept, first of all what was not; whose that was."""
         kept = self._suspended.pop(party, None)
-        if kept is not None:
-            for handle, told in (*kept.gaps.items(), *kept.waiting):
-                self.put(handle, told)
+        if kept is None:
+            return []
+        for handle, told in (*kept.gaps.items(), *kept.waiting):
+            self.put(handle, told)
+        return list(kept.gaps)
 
     def redirect(self, party: str, handler: Handler | None) -> None:
         """Tell a party through a function, None: through the queues of its handles."""

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 import driftline as dl
 from driftline.handle import Handle
+from driftline.model.expression import TRUE, Attribute, Literal
 from driftline.model.notification import Notification
+from driftline.model.predicate import Comparison
 from driftline.model.scope import Scope
+from driftline.model.subscription import Column, Measure, Moved
 from driftline.model.value import comparable, same
-from driftline.model.view import View, ViewKind
+from driftline.model.view import Aggregate, AggregateFunction, Join, View, ViewKind
 from driftline.stateful.distinct import reference as distinct
 from driftline.stateful.join import reference as join
 from driftline.stateful.news import Values, value_key
@@ -42,6 +45,9 @@ TEXTS = (
     "SELECT stock.key, other.y FROM stock JOIN other ON stock.s = other.s WHERE stock.x < :hi",
 )
 ROWS = ("SELECT * FROM stock WHERE x BETWEEN :lo AND :hi", "SELECT y, s FROM stock WHERE x > :lo")
+
+COUNT = Aggregate(AggregateFunction.COUNT)
+MIN_X = Aggregate(AggregateFunction.MIN, Attribute("x"))
 
 
 @dataclass
@@ -333,7 +339,7 @@ def test_a_join_is_told_for_each_pair(engine) -> None:
 
 
 def test_messages_that_nobody_wants_are_no_longer_made(engine, monkeypatch) -> None:
-    monkeypatch.setattr("driftline.broker.tables.IDLE", 4)
+    monkeypatch.setattr("driftline.broker.demand.IDLE", 4)
     home = engine._broker.tables.home
     view = engine.subscribe("SELECT MIN(per) FROM stock WHERE risk < 5")
     for risk in range(9, 0, -1):
@@ -346,3 +352,103 @@ def test_messages_that_nobody_wants_are_no_longer_made(engine, monkeypatch) -> N
     again = engine.subscribe("SELECT MIN(per) FROM stock WHERE risk < 50")
     put(engine, "A", risk=1, per=1)
     assert told(again) == [("snapshot", 8), ("change", 1)]
+
+
+def test_who_could_not_be_told_everything_is_told_all_of_it_behind_the_gap(engine) -> None:
+    for at in range(1200):
+        put(engine, f"S{at}", per=at)
+    engine.suspend("p")
+    views = [
+        engine.subscribe("SELECT per FROM stock", rows=True, party="p"),
+        engine.subscribe("SELECT DISTINCT per FROM stock", party="p"),
+    ]
+    engine.resume("p")
+    for view in views:
+        kinds = [one.kind for one in view.pending()]
+        assert kinds[-1201:] == ["gap", *["snapshot"] * 1200]
+
+
+def test_a_crossing_is_remembered_when_a_view_joins_anew(engine) -> None:
+    put(engine, "A", per=50)
+    put(engine, "Z", per=2**60)  # With it, each change is asked for.
+    view = engine.subscribe(
+        "SELECT MIN(per) FROM stock HAVING crossed(MIN(per), above => 100, clear => 95)"
+    )
+    for per in (101, 90, 105):
+        put(engine, "A", per=per)
+    assert told(view) == [("snapshot", 50), ("change", 101), ("change", 105)]
+
+
+def test_having_moved_over_what_is_no_number(engine) -> None:
+    view = engine.subscribe("SELECT MIN(name) FROM stock HAVING moved(MIN(name), by => 1)")
+    put(engine, "A", name="x")
+    put(engine, "A", name="y")
+    engine.delete("stock", "A")
+    assert told(view) == [("snapshot", None), ("change", "x"), ("change", "y"), ("change", None)]
+
+
+def test_a_factor_of_one_or_less_tells_differences_only(engine) -> None:
+    view = engine.subscribe(
+        "SELECT SUM(per) FROM stock HAVING moved(SUM(per), factor => :f)", {"f": 0.5}
+    )
+    for symbol, per in (("A", 5), ("B", 0), ("C", 1)):
+        put(engine, symbol, per=per)
+    assert told(view) == [("snapshot", None), ("change", 5), ("change", 6)]
+
+
+@pytest.mark.parametrize(
+    "having",
+    ["moved(MIN(x), by => env('r'))", "moved(MIN(x), by => 1, shared => TRUE)"],
+)
+def test_a_gate_that_cannot_be_honoured_is_refused(engine, having) -> None:
+    with pytest.raises(dl.NotSupported):
+        engine.subscribe(f"SELECT MIN(x) FROM stock HAVING {having}")
+
+
+def test_rows_know_when_they_entered(engine) -> None:
+    engine.publish(dl.Event("stock", {"symbol": "A"}, time=5, entered=5))
+    engine._clock.advance(100)
+    rows = engine.subscribe("SELECT ce_entered FROM stock", rows=True)
+    (one,) = rows.pending()
+    assert one.values["ce_entered"].microsecond == 5
+
+
+def test_keys_of_two_kinds_are_followed(engine) -> None:
+    engine.table("t", key="k")
+    rows = engine.subscribe("SELECT k FROM t WHERE elapsed() > x", rows=True, on_change="follow")
+    for key in (1, "a", True):
+        engine.publish(dl.Event("t", {"k": key, "x": 1}))
+    engine._clock.advance(2)
+    engine.wake()
+    assert [one.kind for one in rows.pending()] == ["enter"] * 3
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        View((), "stock", distinct=True),
+        View((Column(Aggregate(AggregateFunction.MIN)),), "stock"),
+        View((Column(COUNT), Column(Attribute("x"))), "stock"),
+        View((Column(COUNT), Column(COUNT)), "stock"),
+        View((Column(COUNT),), "stock", where=Comparison(">", COUNT, Literal(1))),
+        View((Column(Attribute("x")),), "stock", having=Moved(COUNT, Measure.BY, Literal(1))),
+        View((Column(COUNT),), "stock", having=Moved(MIN_X, Measure.BY, Literal(1))),
+        View((Column(Attribute("x", "other")),), "stock", distinct=True),
+        View((Column(Attribute("x", "stock")),), "stock", join=Join("stock", TRUE)),
+    ],
+    ids=str,
+)
+def test_a_view_that_no_text_says_is_refused(engine, view) -> None:
+    with pytest.raises(dl.NotSupported):
+        engine.subscribe(view)
+    assert not engine._handles
+
+
+def test_a_set_of_rows_that_was_told_of_its_move_sees_no_more_than_it_asks_for(engine) -> None:
+    rows = engine.subscribe(
+        "SELECT * FROM stock WHERE x < :r", {"r": 1}, rows=True, on_change="reevaluate"
+    )
+    rows.set(r=2)
+    matched = engine._broker.edge._plain.match
+    message = dl.Event.of_admitted("$rows:stock", {"KEY": 1, "NEW": True, "NEW_x": 5}, 0)
+    assert matched(message, {}, 0) == []

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import pyarrow as pa
+
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Effect, Reply
 from driftline.broker.requests import Declare, Delete
@@ -41,12 +43,13 @@ from driftline.broker.tables import (
 )
 from driftline.broker.views import Question
 from driftline.broker.waves import NEVER
-from driftline.errors import TableError
+from driftline.errors import DriftlineError, TableError
 from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Parcel
-from driftline.model.value import Value
+from driftline.model.table import TableDeclaration
+from driftline.model.value import Value, admit
 from driftline.stateful.news import News
 from driftline.wire.views import encode_view
 
@@ -62,6 +65,9 @@ class Outward(Protocol):
 
     def say(self, event: Event, now: int) -> list[Effect]:
         """Send a message as from here."""
+
+    def tell_of(self, table: str, messages: list[Event], now: int) -> list[Effect]:
+        """Send what is said of a table that is kept here."""
 
     def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """Ask everybody, and have the answer as a reply to this broker itself."""
@@ -100,7 +106,6 @@ class Asking:
         "_edge",
         "_later",
         "_out",
-        "_parts",
         "_retry_at",
         "_sources",
         "_tables",
@@ -119,7 +124,6 @@ class Asking:
         # By types of messages, since when their home has said it offers them.
         self._later: dict[str, Value] = {}
         self._retry_at = NEVER
-        self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
         self._sources: set[str] = set()
         # Types of messages that are to be said, and of which not everybody knows yet.
         self._unheard: set[str] = set()
@@ -225,22 +229,18 @@ class Asking:
         id, number = str(said[SUBSCRIPTION]), int(said[ASKED])  # type: ignore[arg-type]
         question = self._edge.views.current(id, number)
         if question is None:
-            self._parts.pop((id, number), None)
             return []
         if LATER in said:
             self._later[_type_of(question)] = said[LATER]
             self._edge.views.later(id, number)
             return []
-        part, whole = said[PART], said[DATA]
-        assert isinstance(part, int)
-        assert isinstance(whole, bytes)
-        parts = self._parts.setdefault((id, number), {})
-        parts[part] = whole
-        if len(parts) < int(said[PARTS]):  # type: ignore[arg-type]
+        data = self._edge.views.part(id, int(said[PART]), said[DATA], int(said[PARTS]))  # type: ignore[arg-type]
+        if data is None:
             return []
-        del self._parts[id, number]
-        table = read_table(b"".join(parts[at] for at in sorted(parts)))
-        fold = question.plan.load(question.standing, table)
+        try:
+            fold = question.plan.load(question.standing, read_table(data))
+        except (pa.ArrowException, LookupError, TypeError, ValueError, DriftlineError):
+            return []  # It is no answer; whoever sends such things is asked no more.
         news = self._edge.views.heard(id, number, said, fold)
         return self._tell(question, news, parcel.origin, parcel.number, parcel.event.stamp or 0)
 
@@ -248,7 +248,10 @@ class Asking:
 
     def declare(self, asked: Declare, party: str, now: int) -> list[Effect]:
         """A party wants a table to be kept here."""
-        if self._tables.check_declared(asked.declaration):
+        said = asked.declaration
+        ticks = {name: str(tick) for name, tick in said.ticks.items()}
+        TableDeclaration.of(said.name, said.key, ticks)
+        if self._tables.check_declared(said):
             return [Reply(party, asked.request)]
         if self._alone:
             return self._claimed(_Claim(party, asked), Reply(party, ""))
@@ -302,8 +305,9 @@ class Asking:
         done = Reply(party, asked.request)
         if asked.table in self._tables:
             _, messages = self._tables.delete(asked.table, asked.key, now)
-            return [*(one for message in messages for one in self._out.say(message, now)), done]
-        event = Event.of_admitted(DELETE + asked.table, {KEY: asked.key}, now)
+            return [*self._out.tell_of(asked.table, messages, now), done]
+        key = admit(asked.key, f"key of {asked.table}")
+        event = Event.of_admitted(DELETE + asked.table, {KEY: key}, now)
         if self._out.may_say(event.type, True):
             self._unheard.add(event.type)
         if event.type not in self._unheard:

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
+from driftline.broker.demand import Demand
+from driftline.broker.derived import well_formed
 from driftline.broker.edge import (
     Edge,
 )
@@ -43,7 +45,7 @@ from driftline.broker.requests import (
 from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
-from driftline.broker.tables import HOME_OF, JOIN, SNAPSHOT, Tables
+from driftline.broker.tables import DELETE, HOME_OF, JOIN, SNAPSHOT, Tables
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement
@@ -102,6 +104,7 @@ class Broker:
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
         self.tables = Tables(put)
+        self.demand = Demand(self.tables, self.edge.views, self.links)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
         # A broker that has lost what it knew must say so to whoever it meets.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
@@ -398,45 +401,58 @@ class Broker:
     def delete(self, table: str, key: object, now: int) -> tuple[Event | None, list[Effect]]:
         """Remove a row of a table that is kept here: what it was, and what follows."""
         before, messages = self.tables.delete(table, key, now)
-        said = [effect for message in messages for effect in self.say(message, now)]
-        return before, self._settled(said, now)
+        return before, self._settled(self.tell_of(table, messages, now), now)
+
+    def lost(self, ids: Iterable[str], now: int) -> list[Effect]:
+        """Somebody could not be told all that these views had to tell."""
+        self.edge.views.lost(ids)
+        return self._settled([], now)
+
+    def tell_of(self, table: str, messages: list[Event], now: int) -> list[Effect]:
+        """See `Outward`."""
+        sent: dict[str, list[Parcel]] = {}
+        told = self._spread(table, messages, sent, now)
+        return [*told, *(self.outbox.post(link, tuple(some)) for link, some in sent.items())]
 
     def _hear(
         self, parcel: Parcel, sent: dict[str, list[Parcel]], env: Mapping[str, Value], now: int
     ) -> list[Effect]:
         """What an event means to the tables that are kept here, and to views that asked."""
-        if parcel.event.type.startswith(SNAPSHOT):
+        event = parcel.event
+        if event.type.startswith(SNAPSHOT):
             return self.asking.hear(parcel)
         if not self.tables:
             return []
-        told: list[Effect] = []
         known = self.tables.home.types()
-        for message in self.tables.hear(parcel.event, env, now, later=self.settings.advertised):
-            if _bulk(message) > _RECORD_BYTES_MAX // 2:
-                # It says a row twice, and can be too long where the row was not: a snapshot, which
-                # comes in parts, can always be had.
-                told += self._resync(parcel.event.type)
-                continue
-            count = sum(map(len, sent.values()))
-            news = self._take(Parcel(self.name, self._count(), message), None, sent, now)
-            self._notice(message.type, bool(news) or sum(map(len, sent.values())) > count)
-            told += news
+        messages = self.tables.hear(event, env, now, later=self.settings.advertised)
+        told = self._spread(event.type.removeprefix(DELETE), messages, sent, now)
         if self.tables.home.types() != known:
             self.asking.keep(())
             told += self.links.tell()
         return told
 
-    def _notice(self, type: str, taken: bool) -> None:
-        """Make no messages about tables that nobody wants [DBNET §2.4.1]."""
-        if taken:
-            self.tables.taken(type)
-        elif self.tables.untaken(type) and not self._wanted(type):
+    def _spread(
+        self, table: str, messages: list[Event], sent: dict[str, list[Parcel]], now: int
+    ) -> list[Effect]:
+        """What follows from what is said of a table."""
+        told: list[Effect] = []
+        taken: set[str] = set()
+        for message in messages:
+            parcel = Parcel(self.name, self._count(), message)
+            if not self.settings.alone and not _fits(parcel):
+                # It says a row twice, and can be too long where the row was not: a snapshot, which
+                # comes in parts, can always be had.
+                told += self._resync(table)
+                continue
+            count = sum(map(len, sent.values()))
+            news = self._take(parcel, None, sent, now)
+            if news or sum(map(len, sent.values())) > count:
+                taken.add(message.type)
+            told += news
+        for type in self.demand.unwanted(table, taken):
             self.tables.forget(type)
             self.may_say(type, False)
-
-    def _wanted(self, type: str) -> bool:
-        wanted = (one.type for _, one in self.links.subscriptions.wanted())
-        return self.edge.views.want(type) or any(one is None or one == type for one in wanted)
+        return told
 
     # Events
 
@@ -450,16 +466,11 @@ class Broker:
             self.tables.admit(event)
         if self.settings.alone:
             env = self.environment.values
-            told: list[Effect] = [
-                *self.edge.take(event, self.name, self._count(), env, event.stamp)
-            ]
-            if event.type in self.tables:
-                for message in self.tables.put(event, now):
-                    news = self.edge.take(message, self.name, self._count(), env, event.stamp)
-                    self._notice(message.type, bool(news))
-                    told += news
-                told = self._settled(told, now)
-            return told
+            told = self.edge.take(event, self.name, self._count(), env, event.stamp)
+            if event.type not in self.tables:
+                return [*told]
+            messages = self.tables.put(event, now)
+            return self._settled([*told, *self.tell_of(event.type, messages, now)], now)
         stamps = self.environment.stamps() if self.settings.stamped else {}
         parcel = Parcel(self.name, self._count(), event, party, stamps=stamps)
         if len(encode_parcel(parcel)) > _RECORD_BYTES_MAX:
@@ -481,7 +492,7 @@ class Broker:
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
-        parcels = (_entered(parcel, now) for parcel in decode_batch(batch))
+        parcels = (_entered(parcel, now) for parcel in decode_batch(batch) if _sound(parcel))
         return self._out(self._settled(self._parcels(parcels, sender, now), now))
 
     def _parcels(self, parcels: Iterable[Parcel], sender: str | None, now: int) -> list[Effect]:
@@ -564,10 +575,17 @@ def _entered(parcel: Parcel, now: int) -> Parcel:
     return parcel if event is parcel.event else replace(parcel, event=event)
 
 
-def _bulk(event: Event) -> int:
-    """About how many bytes its texts have."""
-    values = event.attributes.values()
-    return sum(4 * len(value) for value in values if isinstance(value, str | bytes))
+def _sound(parcel: Parcel) -> bool:
+    """Is it nothing that we could not read? Other brokers are not to be relied on for that."""
+    return not is_derived(parcel.event.type) or well_formed(parcel.event)
+
+
+def _fits(parcel: Parcel) -> bool:
+    """Can it be put into a frame?"""
+    try:
+        return len(encode_parcel(parcel)) <= _RECORD_BYTES_MAX
+    except InvalidValue:
+        return False
 
 
 def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:

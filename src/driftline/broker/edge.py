@@ -28,6 +28,7 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View
+from driftline.model.wholeness import fault_of_view
 from driftline.moving.evolving.choice import Chosen, EvolvingMatcher, make_evolving
 from driftline.moving.evolving.plan import evolves
 from driftline.moving.evolving.started import told
@@ -396,6 +397,9 @@ class Edge:
 def check_executable(statement: Statement) -> None:
     """Raise unless it is something that is executed here."""
     if isinstance(statement, View):
+        fault = fault_of_view(statement)
+        if fault is not None:
+            raise NotSupported(str(statement), f"wanted {fault}")
         plan_of(statement, {})
     elif isinstance(statement, Subscription) and statement.change is not None:
         why = "conditions on the value last told are not executed by this version"

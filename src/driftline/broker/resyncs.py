@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from driftline.broker.effects import Effect, Key, Send
 from driftline.model.message import Resync
 
+ORIGINS_MAX = 10_000
+"""Of so many origins and tables it is known; beyond, the oldest is forgotten."""
+
 
 class Resyncs:
     """What is known of that. `put` journals."""
@@ -28,6 +31,10 @@ class Resyncs:
         if said.number <= self._known.get(about, 0):
             return False
         self._known[about] = said.number
+        if len(self._known) > ORIGINS_MAX:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._put(("resync", *oldest), None)
         self._put(("resync", *about), said.number)
         return True
 

@@ -47,22 +47,17 @@ KEY = "KEY"
 
 _PART_BYTES = 1 << 18
 
-IDLE = 1000
-"""So many messages in turn that nobody takes, and it is asked whether anybody wants them."""
-
 
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_idle", "_listens", "_put", "_since", "home", "refused")
+    __slots__ = ("_listens", "_put", "_since", "home", "refused")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.home = Home()
         self._put = put
         # What is journaled of those who asked for messages, by type.
         self._listens: dict[str, list[Key]] = {}
-        # Of each type of messages how many in turn nobody took, and with how many that is doubted.
-        self._idle: dict[str, tuple[int, int]] = {}
         # By types of messages, since when they are offered.
         self._since: dict[str, str] = {}
         self.refused: dict[str, str] = {}
@@ -152,21 +147,8 @@ class Tables:
         self._put(("sequence",), self.home.sequence)
         return messages
 
-    def untaken(self, type: str) -> bool:
-        """Nobody took a message: have so many gone in vain that somebody should look?"""
-        count, most = self._idle.get(type, (0, IDLE))
-        due = count + 1 >= most
-        # Whoever wants them may want few: to look is work, and is done ever more rarely.
-        self._idle[type] = (0, 2 * most) if due else (count + 1, most)
-        return due
-
-    def taken(self, type: str) -> None:
-        """Somebody took a message."""
-        self._idle.pop(type, None)
-
     def forget(self, type: str) -> None:
         """Make no more messages that nobody wants."""
-        self._idle.pop(type, None)
         self._since.pop(type, None)
         self.home.forget(type)
         for key in self._listens.pop(type, ()):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from driftline.errors import InvalidValue
 from driftline.model.notification import NotificationKind
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
@@ -21,6 +22,7 @@ from driftline.stateful.home import LIFE, SEQUENCE
 from driftline.stateful.news import News
 from driftline.stateful.plan import Plan, plan_of
 from driftline.stateful.rows.fold import RowSet
+from driftline.stateful.rows.interest import flags_of
 
 WAITING_MAX = 10_000
 """So many messages wait for a snapshot; with more it is asked for again."""
@@ -52,6 +54,8 @@ class _Viewed:
     """Up to which change it knows by now."""
     gap: bool = False
     waiting: list[Message] = field(default_factory=list)
+    parts: dict[int, bytes] = field(default_factory=dict)
+    """What has come of the snapshot."""
     wide: bool = False
     """Must it see every change of the table? After a silent move: of all it was told of."""
 
@@ -139,6 +143,7 @@ class Views:
 
     def _join(self, id: str, viewed: _Viewed) -> None:
         viewed.asked = self._count()
+        viewed.parts.clear()
         self.due[id] = None
 
     def question(self, id: str) -> Question:
@@ -180,7 +185,13 @@ class Views:
             self._join(id, viewed)
             return None
         viewed.sequence = sequence
-        news = viewed.fold.take(message)
+        try:
+            news = viewed.fold.take(message)
+        except InvalidValue:
+            # It cannot be, or contradicts what is known: then that is not to be relied on.
+            viewed.gap = True
+            self._join(id, viewed)
+            return None
         if viewed.fold.stale:
             self._join(id, viewed)
         return news
@@ -191,6 +202,16 @@ class Views:
         if viewed is None or viewed.asked != number:
             return None
         return Question(id, number, viewed.standing, viewed.plan)
+
+    def part(self, id: str, at: int, data: bytes, count: int) -> bytes | None:
+        """A part of a snapshot has come: all of it, when it is the last."""
+        parts = self._views[id].parts
+        parts[at] = data
+        if len(parts) < count:
+            return None
+        whole = b"".join(parts[at] for at in sorted(parts))
+        parts.clear()
+        return whole
 
     def heard(self, id: str, asked: int, said: Mapping[str, Value], fold: Fold) -> list[News]:
         """The snapshot has come that a question was about: what to tell."""
@@ -242,6 +263,16 @@ class Views:
     def want(self, type: str) -> bool:
         """Does any of them want messages of a type?"""
         return any(viewed.plan.interest.source == type for viewed in self._views.values())
+
+    def flags(self, type: str) -> set[str]:
+        """The flags that they ask for in messages of a type."""
+        plans = (viewed.plan for viewed in self._views.values())
+        return {
+            flag
+            for plan in plans
+            if plan.interest.source == type
+            for flag in flags_of(plan.interest)
+        }
 
     def unjoined(self) -> list[str]:
         """The views that have not had their snapshots."""

@@ -84,9 +84,21 @@ class Home:
         """Make messages of a type no longer: nobody wants them."""
         self._reformulators.pop(type, None)
 
-    def types(self) -> list[str]:
-        """The types of messages that are made."""
-        return list(self._reformulators)
+    def types(self, table: str | None = None) -> list[str]:
+        """The types of messages that are made, of a table or of all."""
+        return [
+            type
+            for type, one in self._reformulators.items()
+            if table is None or table in one.tables
+        ]
+
+    def flags(self, type: str) -> frozenset[str]:
+        """The flags that messages of a type may have."""
+        return self._reformulators[type].flags()
+
+    def retain(self, type: str, flags: set[str]) -> None:
+        """Let messages of a type have no others."""
+        self._reformulators[type].retain(flags)
 
     def snapshot(self, plan: Plan, standing: Standing, env: Mapping[str, Value], now: int) -> Fold:
         """The view as it is now; its messages are being made."""

@@ -60,6 +60,11 @@ class Reformulator(Protocol):
     def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
         """Let messages say which of these sets of attributes changed too; is that new?"""
 
+    def flags(self) -> frozenset[str]: ...
+
+    def retain(self, flags: set[str]) -> None:
+        """Say no other flags any more."""
+
     def _check(self) -> None: ...
 
 

@@ -24,6 +24,7 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Column
 from driftline.model.value import Value
 from driftline.model.view import Aggregate, AggregateFunction, Join, View
+from driftline.model.wholeness import fault_of_view
 from driftline.wire.filters import Array, Reader, Writer
 from driftline.wire.refusal import described
 
@@ -80,6 +81,9 @@ def decode_view(data: bytes) -> Standing:
                 distinct,
                 None if join is None else Join(join[0], reader.expression(join[1])),
             )
+            fault = fault_of_view(view)
+            if fault is not None:
+                raise reader.refused(fault, described(found))
             return Standing(view, _read_params(params, reader), start)
     raise reader.refused("a view of seven parts", described(found))
 

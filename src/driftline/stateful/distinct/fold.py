@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from driftline.errors import InvalidValue
 from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.scope import Scope
@@ -101,6 +102,8 @@ class Distinct:
         if values is None:
             return None
         key = _key(values)
+        if key not in self._counts:
+            raise InvalidValue("a row that goes", "values that are there", str(values))
         self._counts[key] -= 1
         if self._counts[key]:
             return None

@@ -5,7 +5,7 @@ are in no message. **Idea.** The home of both tables joins the changed row with 
 other that have its join key, and sends one message for each pair: the result tuple before and
 after, as `rows` does for a row. The subscription becomes a condition over such messages, and the
 whole condition, of either table or across, is judged where any filter is. **Cost.** As many
-messages as partners, each found by a hash; nothing is kept at the subscriber.
+messages as partners, each found by a hash; the subscriber's edge keeps the pairs it told of.
 
 B. Chandramouli, J. Xie, J. Yang: On the Database/Network Interface in Large-Scale
 Publish/Subscribe Systems, SIGMOD 2006. Cited as [DBNET]; this is §4.

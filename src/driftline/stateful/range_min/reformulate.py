@@ -100,6 +100,13 @@ class RangeMessages:
         """There are no flags in messages that say all there is."""
         return False
 
+    def flags(self) -> frozenset[str]:
+        """There are none."""
+        return frozenset()
+
+    def retain(self, flags: set[str]) -> None:
+        """There are none to keep."""
+
     def _put(self, row: object, new: _Place | None) -> list[Said]:
         old = self._places.pop(row, None)
         if new is not None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from driftline.errors import InvalidValue
 from driftline.model.truth import Unknown
-from driftline.model.value import KIND_OF, Kind, Value, comparable
+from driftline.model.value import KIND_OF, Kind, Value, comparable, show
 from driftline.stateful.range_sum.ordered import Ordered
 
 
@@ -39,7 +40,8 @@ class Extremes:
         hashed = comparable(value)
         before = self._counts.get(hashed, 0)
         after = before + times
-        assert after >= 0, f"{value!r} is taken out and was not in"
+        if after < 0:
+            raise InvalidValue("a row that goes", "a value that is there", show(value))
         if after:
             self._counts[hashed] = after
         else:

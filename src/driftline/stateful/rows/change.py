@@ -21,11 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from driftline.errors import InvalidValue
 from driftline.model.event import ENVELOPE, RESERVED, Event
 from driftline.model.text import identifier
-from driftline.model.value import Value, microseconds_of, same
+from driftline.model.value import Value, same
 
 ROWS = "$rows:"
 OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED "
@@ -134,11 +135,8 @@ def _row(message: Event, side: str) -> Event | None:
         if name.startswith(prefix)
     }
     kind, id, source, time, entered = (found.pop(name, None) for name in ENVELOPE)
-    return Event(
-        str(kind),
-        found,
-        time=microseconds_of(time) if time is not None else None,  # type: ignore[arg-type]
-        id=id,  # type: ignore[arg-type]  # written by `_values`, like the others
-        source=source,  # type: ignore[arg-type]
-        entered=microseconds_of(entered) if entered is not None else None,  # type: ignore[arg-type]
-    )
+    texts = (one is None or type(one) is str for one in (id, source))
+    times = (one is None or isinstance(one, datetime) for one in (time, entered))
+    if type(kind) is not str or not all(texts) or not all(times):
+        raise InvalidValue("message", "the envelope of a row", message.type)
+    return Event(kind, found, time=time, id=id, source=source, entered=entered)  # type: ignore[arg-type]

@@ -37,5 +37,13 @@ class RowMessages:
         self._flags.update(flags)
         return not known
 
+    def flags(self) -> frozenset[str]:
+        """The flags that messages may have."""
+        return frozenset(self._flags)
+
+    def retain(self, flags: set[str]) -> None:
+        """Say no others."""
+        self._flags = {flag: names for flag, names in self._flags.items() if flag in flags}
+
     def _check(self) -> None:
         """There is nothing that could be wrong."""
