@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from driftline.handle import Handle
 from driftline.model.event import Event
@@ -19,9 +20,11 @@ from driftline.moving.evolving.crossing import next_change
 class Following:
     """The moments to come. A row is known by its handle's id and its key."""
 
-    __slots__ = ("_due", "_heap", "_keys")
+    __slots__ = ("_due", "_heap", "_keys", "_numbers")
 
     def __init__(self) -> None:
+        # A number of its own tells each from all others, and spares comparing keys.
+        self._numbers = count(1)
         self._heap: list[tuple[int, int, str, object]] = []
         self._due: dict[tuple[str, object], tuple[int, int]] = {}
         self._keys: dict[tuple[str, object], Value] = {}
@@ -31,15 +34,15 @@ class Following:
     ) -> None:
         """Find out when a row as it is now (None: gone) enters or leaves next."""
         which = (handle.id, comparable(key))
-        last = self._due.pop(which, (0, 0))[1]
+        self._due.pop(which, None)
         self._keys.pop(which, None)
         standing = replace(handle._standing, statement=handle.statement)
         at = None if row is None else next_change(standing, row, env, now)
         if at is not None:
-            # A number of its own tells it from what was due before.
-            self._due[which] = (at, last + 1)
+            number = next(self._numbers)
+            self._due[which] = (at, number)
             self._keys[which] = key
-            heapq.heappush(self._heap, (at, last + 1, *which))
+            heapq.heappush(self._heap, (at, number, *which))
 
     def forget(self, id: str) -> None:
         """A subscription has ended."""

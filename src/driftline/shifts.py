@@ -71,10 +71,12 @@ class Shifts:
 
     def _reevaluate(self, handle: Handle, now: int) -> int:
         """Tell which rows entered, changed and left."""
-        return sum(
+        told = sum(
             self._tell_row(handle, key, self._scope(handle, row, now), now)
             for key, row in self.table_of(handle.statement).items()
         )
+        self._broker.edge.narrow(handle.id)
+        return told
 
     def _last_events(self, handle: Handle, now: int) -> dict[Value, Values]:
         """The rows that a subscription is satisfied by now, with what it selects of them."""
@@ -113,7 +115,7 @@ class Shifts:
 
     def _scope(self, handle: Handle, row: Event, at: int) -> Scope:
         """A row seen without a new event: `now()` is the clock."""
-        return handle._standing.scope(row.stamped(at), self._broker.environment.values)
+        return handle._standing.scope(row, self._broker.environment.values, at)
 
     # Time
 

@@ -136,6 +136,10 @@ class Edge:
         else:
             self._plain.change(id, standing.params, standing.start_us)
 
+    def narrow(self, id: str) -> None:
+        """A set of rows has been told what its move made enter and leave."""
+        _add(self._plain, id, self.views.narrow(id))
+
     def cancel(self, id: str) -> None:
         """Forget a subscription."""
         self._put(("sub", id), None)

@@ -110,6 +110,11 @@ class Views:
             self._join(id, viewed)
         return viewed.interest()
 
+    def narrow(self, id: str) -> Standing:
+        """What a set of rows was told is what it asks for: it need not see the rest any more."""
+        self._views[id].wide = False
+        return self._views[id].interest()
+
     def end(self, id: str) -> None:
         """It is no longer wanted."""
         source = self._views.pop(id).view.source

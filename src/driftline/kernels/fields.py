@@ -31,6 +31,7 @@ from driftline.kernels.layout import (
     FIELD_NEXT,
     FIELD_POINTS,
     FIELD_WORDS,
+    FIELDS,
     HIGHEST,
     IS_FIELD,
     LOWEST,
@@ -191,6 +192,7 @@ def _field_for(m: Words, cluster: int, program: int, sides: int) -> int:
     m[cluster + C_FIELDS] = field
     begin_points(m, field + FIELD_POINTS)
     put(m, h, field)
+    m[FIELDS] += 1
     return field
 
 
@@ -216,5 +218,6 @@ def _drop_field(m: Words, field: int) -> None:
     if after != 0:
         m[after + FIELD_BEFORE] = before
     remove(m, m[field + FIELD_HASH], field)
+    m[FIELDS] -= 1
     end_points(m, field + FIELD_POINTS)
     release(m, field, FIELD_WORDS)

@@ -50,6 +50,7 @@ FREE_RULER = 13
 BORN = 14  # families that have tiles
 CLUSTERS = 15
 UNKEYED = 16  # three words: clusters without an equality, by how they name the type
+FIELDS = 19
 FREE = 32  # heads of the lists of free blocks, by size class
 CLASSES = 96
 SHARDS_AT = 128  # the table: (address, capacity << 32 | count) per shard

@@ -12,7 +12,7 @@ import numpy as np
 from driftline.kernels.entries import entry, number_in
 from driftline.kernels.field_scan import scan_fields
 from driftline.kernels.grid_scan import more_rows, near_layers, scan_staged, stage
-from driftline.kernels.jit import allocating, inlined
+from driftline.kernels.jit import allocating, inlined, jit
 from driftline.kernels.keys import number_key, text_hash, text_key
 from driftline.kernels.layout import (
     A_CLUSTERS,
@@ -28,6 +28,7 @@ from driftline.kernels.layout import (
     E_OWNER,
     E_PROGRAM,
     E_SEQUENCE,
+    FIELDS,
     HASH,
     MISSING,
     MULTI,
@@ -216,6 +217,8 @@ def match_many(
     starts = np.zeros(BLOCK + 1, np.int64)
     members = np.empty(BLOCK, np.int64)
     refs = np.empty(1 << 14, np.int32)
+    field_refs = np.empty(1 << 10, np.int32)
+    field_runs = np.empty((len(visits) if m[FIELDS] > 0 else 0, 2), np.int64)
     out = np.empty(max(1024, 16 * n), np.int32)
     k = 0
     unsure = 0
@@ -279,16 +282,22 @@ def match_many(
                     refs,
                     end,
                 )
-                if m[cluster + C_FIELDS] != 0:
-                    end = scan_fields(m, m8, cluster, columns, keys, block + e, texts, refs, end)
                 run_ends[visit] = end
-        if k + found + end >= len(out):
-            out = _more_numbers(out, k, found + end)
+        # Apart from the grid, whose loop is the tightest.
+        in_fields = 0
+        if m[FIELDS] > 0:
+            field_refs, in_fields = _scan_fielded(
+                m, m8, columns, keys, block, texts, order, count, ends, field_runs, field_refs
+            )
+        if k + found + end + in_fields >= len(out):
+            out = _more_numbers(out, k, found + end + in_fields)
         visit = 0
         for e in range(size):
             if found > 0:
                 for at in range(starts[e], starts[e + 1]):
                     k = _emit(m, sorted_refs[at], stamps, tick + e, out, k)
+            if in_fields > 0:
+                k = _emit_runs(m, field_refs, field_runs, visit, ends[e], stamps, tick + e, out, k)
             while visit < ends[e]:
                 for at in range(u64(run_starts[visit]), u64(run_ends[visit])):
                     k = _emit(m, np.int64(refs[at]), stamps, tick + e, out, k)
@@ -362,6 +371,54 @@ def _scan_tiled(
                 found,
             )
     return pairs, found
+
+
+@allocating
+def _scan_fielded(
+    m: Words,
+    m8: Bytes,
+    columns: Words,
+    keys: Words,
+    block: int,
+    texts: Bytes,
+    order: Words,
+    visits: int,
+    ends: Words,
+    runs: Words,
+    refs: Numbers,
+) -> tuple[Numbers, int]:
+    """All fields of all clusters that the events of a block visit: for each visit a run of refs."""
+    end = 0
+    for at in range(visits):
+        cluster, e = order[at] >> VISIT_BITS, order[at] & (BLOCK - 1)
+        visit = (order[at] & VISIT) >> EVENT_BITS
+        visit += ends[e - 1] if e > 0 else 0
+        runs[visit, 0] = end
+        if m[cluster + C_FIELDS] != 0:
+            if end + m[cluster + C_COUNT] + 1 >= len(refs):
+                refs = _more_numbers(refs, end, m[cluster + C_COUNT] + 1)
+            end = scan_fields(m, m8, cluster, columns, keys, block + e, texts, refs, end)
+        runs[visit, 1] = end
+    return refs, end
+
+
+@jit
+def _emit_runs(
+    m: Words,
+    refs: Numbers,
+    runs: Words,
+    visit: int,
+    last: int,
+    stamps: Words,
+    tick: int,
+    out: Numbers,
+    k: int,
+) -> int:
+    """Report what the visits of an event found in fields."""
+    for run in range(visit, last):
+        for at in range(u64(runs[run, 0]), u64(runs[run, 1])):
+            k = _emit(m, np.int64(refs[at]), stamps, tick, out, k)
+    return k
 
 
 @allocating

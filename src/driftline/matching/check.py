@@ -103,6 +103,7 @@ def _records(walk: _Walk) -> tuple[list[int], dict[int, list[int]]]:
                 families.setdefault(m[record + at.F_CLUSTER], []).append(record)
     assert len(clusters) == m[at.CLUSTERS]
     assert set(families) <= set(clusters)
+    assert len(fields) == m[at.FIELDS]
     assert fields == {field for cluster in clusters for field in _fields(m, cluster)}
     return clusters, families
 

@@ -1,7 +1,8 @@
 """The compiled index: finds what an event satisfies without looking at the rest.
 
 Filters are clustered by their type and one equality. In a cluster, narrow intervals are kept on a
-grid and wide ones in bitmaps (see `driftline.kernels`). What kernels cannot decide (a bound beyond
+grid, wide ones in bitmaps, and what compares two attributes with one value as points that an event
+finds by a rectangle (see `driftline.kernels`). What kernels cannot decide (an integer bound beyond
 2^53, a pattern with `_`, a condition over two attributes) they find too often rather than too
 rarely, and the definition decides: the answers are those of `scan`.
 

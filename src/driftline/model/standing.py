@@ -65,9 +65,9 @@ class Standing:
             identity(value) == identity(other.params[name]) for name, value in self.params.items()
         )
 
-    def scope(self, event: Event, env: Mapping[str, Value]) -> Scope:
-        """What its condition sees of this event."""
-        now_us = event.stamp
+    def scope(self, event: Event, env: Mapping[str, Value], at: int | None = None) -> Scope:
+        """What its condition sees of this event; `at` an instant, if it is seen again later."""
+        now_us = event.stamp if at is None else at
         elapsed = None if now_us is None else max(0.0, float(now_us - self.start_us) / 1e6)
         return Scope(event, self.params, env, now_us, elapsed)
 

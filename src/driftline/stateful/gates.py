@@ -1,21 +1,34 @@
 """When is a view with HAVING told? `moved` and `crossed` over one of its aggregates.
 
-A value that becomes NULL, or ceases to be, has moved, however little. Radii and values are compared
-exactly, as fractions. A radius that has no value, or is not above 0, lets every difference through
-rather than none.
+A value that becomes NULL or is no number, or ceases to be, has moved, however little. Radii and
+values are compared exactly, as fractions. A radius that has no value, or is not above 0, lets every
+difference through rather than none.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
+from driftline.errors import NotSupported
 from driftline.model.expression import Expression
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.model.subscription import Crossed, Measure, Moved
 from driftline.model.value import Value
 from driftline.model.view import View
-from driftline.stateful.news import WHEN_DIFFERENT, Gate, Values
+from driftline.stateful.news import WHEN_DIFFERENT, Gate, Values, value_key
+
+
+def check_gate(view: View) -> None:
+    """Refuse what cannot be honoured: a radius that moves by itself, a centre that is shared."""
+    having = view.having
+    if having is None:
+        return
+    if having.variables().evolving:
+        why = "a view follows changes of rows, so now(), elapsed() and env() have no place in it"
+        raise NotSupported(str(having), why)
+    if isinstance(having, Moved) and having.shared:
+        raise NotSupported(str(having), "a view has its own last value, which nobody shares")
 
 
 def gate_of(standing: Standing) -> Gate:
@@ -51,19 +64,24 @@ class MovedGate:
 
     def tells(self, told: Values, now: Values) -> bool:
         """Has it moved from the value that was told?"""
+        if value_key(told[self._name]) == value_key(now[self._name]):
+            return False
         before, after = _fraction(told[self._name]), _fraction(now[self._name])
         if before is None or after is None or self._radius is None:
-            return before != after
+            return True  # There is no distance between them.
         if self._measure is Measure.FACTOR:
             return self._by_factor(before, after, self._radius)
         far = self._radius
         if self._measure is Measure.PERCENT:
             far *= abs(before) / 100
-        return before != after and self._beyond(abs(after - before), far)
+        return self._beyond(abs(after - before), far)
+
+    def succeed(self, before: Gate) -> None:
+        """See `Gate`: what was told is all there is to know."""
 
     def _by_factor(self, before: Fraction, after: Fraction, factor: Fraction) -> bool:
         if before <= 0 or after <= 0:
-            return before != after  # There is no factor between them.
+            return True  # There is no factor between them.
         return self._beyond(max(after / before, before / after), factor)
 
     def _beyond(self, distance: Fraction, far: Fraction) -> bool:
@@ -93,6 +111,11 @@ class CrossedGate:
             return True
         self._armed = self._armed or not self._reached(value, self._clear, strict=True)
         return False
+
+    def succeed(self, before: Gate) -> None:
+        """See `Gate`: whether it was clear since."""
+        if isinstance(before, CrossedGate):
+            self._armed = before._armed
 
     def _reached(
         self, value: Fraction | None, bound: Fraction | None, *, strict: bool = False

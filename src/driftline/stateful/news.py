@@ -34,6 +34,9 @@ class Gate(Protocol):
     def tells(self, told: Values, now: Values) -> bool:
         """Are these values told, where `told` were last?"""
 
+    def succeed(self, before: Gate) -> None:
+        """Take over what another gate of the view has seen: it joined anew, or moved."""
+
 
 class WhenDifferent:
     """The rule without HAVING: told when a selected value differs from the one last told."""
@@ -43,6 +46,9 @@ class WhenDifferent:
     def tells(self, told: Values, now: Values) -> bool:
         """Does a value differ? By value, as the language compares: 1 is 1.0, and not TRUE."""
         return any(value_key(told[name]) != value_key(now[name]) for name in now)
+
+    def succeed(self, before: Gate) -> None:
+        """See `Gate`: what was told is all there is to know."""
 
 
 WHEN_DIFFERENT = WhenDifferent()

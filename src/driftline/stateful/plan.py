@@ -28,7 +28,7 @@ from driftline.model.variables import variables_of
 from driftline.model.view import View, ViewKind
 from driftline.stateful.distinct.fold import Distinct
 from driftline.stateful.fold import Fold
-from driftline.stateful.gates import gate_of
+from driftline.stateful.gates import check_gate, gate_of
 from driftline.stateful.join.reformulate import PairMessages
 from driftline.stateful.join.subscription import JoinSubscription
 from driftline.stateful.range_min.fold import Extreme
@@ -92,6 +92,7 @@ class Plan(Protocol):
 
 def plan_of(view: View, params: Mapping[str, Value]) -> Plan:
     """The plan of a view under parameters; NotSupported for what cannot be kept up to date."""
+    check_gate(view)
     parts = range_view(view, params)
     return _by_rows(view) if parts is None else RangePlan(view, parts)
 

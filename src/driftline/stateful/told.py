@@ -35,6 +35,7 @@ class Told:
         Which is told by its own gate, as a move may be of the gate's radius.
         """
         now, self.values = self.values, before.values
+        self.gate.succeed(before.gate)
         news = self.tell(now)
         return [] if news is None else [news]
 

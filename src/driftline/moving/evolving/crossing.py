@@ -69,9 +69,9 @@ def next_change(standing: Standing, row: Event, env: Mapping[str, Value], now: i
     statement = standing.statement
 
     def holds(at: int) -> bool:
-        return statement.truth(standing.scope(row.stamped(at), env)) is True
+        return statement.truth(standing.scope(row, env, at)) is True
 
-    scope = standing.scope(row.stamped(now), env)
+    scope = standing.scope(row, env, now)
     roots = sorted(
         standing.start_us + root * 1e6
         for one in statement.filters()

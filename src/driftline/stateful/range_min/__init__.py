@@ -12,7 +12,8 @@ Publish/Subscribe Systems, SIGMOD 2006 and its technical report. Cited as [DBNET
 
 Read `change` (a message), `reference` (the definition), `marginals` (Mar, Hull and EMar as in the
 paper), `rule` (one rule for all kinds of change), `structure` (what a structure can do), `a2b_tree`
-(the paper's), `blocks` (the fast one, compiled), `maxima` (the largest instead of the least).
+(the paper's), `blocks` (the fast one, compiled), `maxima` (the largest instead of the least),
+`subscription` (a view as a filter over messages), `affected` (whom a message affects, for unicast).
 
 We differ: one rule covers inserts, deletes and updates of either or both attributes, without
 telling good from bad updates; it tells nobody twice, where a delete and an insert would. Only

@@ -4,7 +4,7 @@ Rows lie in a structure for each combination of the values that views ask for by
 is a point there, if it has a value to be the least and one to be in range. The structures compute
 with floats. A row that is no point of floats (an integer beyond 2^53, a text) is *odd*: while there
 is one, messages carry no value but say whom they concern, and to ask again. So the answer is right
-whatever is in the table, and fast where the columns hold numbers.
+whatever is in the table, and fast where the columns hold numbers but for a few.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from driftline.model.event import Event
 from driftline.model.scope import Scope
+from driftline.model.subscription import known
 from driftline.model.value import KIND_OF, Kind, Value, comparable
 from driftline.model.view import AggregateFunction, View
 from driftline.stateful.range_min.change import Change as Span
 from driftline.stateful.range_min.maxima import Maxima
-from driftline.stateful.range_min.structure import EXACT_MAX
+from driftline.stateful.range_min.reference import Reference
+from driftline.stateful.range_min.structure import EXACT_MAX, Structure
 from driftline.stateful.range_min.subscription import (
     AGAIN,
     ENDS,
@@ -29,14 +30,13 @@ from driftline.stateful.range_min.subscription import (
     RangeView,
     Shape,
 )
-from driftline.stateful.range_sum.reference import answer
-from driftline.stateful.range_sum.totals import NO_TICKS
+from driftline.stateful.range_sum.extremes import Extremes
 from driftline.stateful.rows.change import Change
 
-if TYPE_CHECKING:
-    from driftline.stateful.range_min.blocks import Blocks
-
 Said = dict[str, Value]
+
+FEW = 32
+"""A group of so many rows is gone through; a larger one has a structure, which takes memory."""
 
 
 @dataclass(slots=True)
@@ -44,11 +44,11 @@ class _Group:
     """The rows that have the same values where views ask for equality."""
 
     equal: Said
-    structure: Blocks | Maxima[Blocks]
+    structure: Structure | Maxima[Structure]
     numbers: dict[object, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
-    odd: dict[object, Value] = field(default_factory=dict)
-    """The rows that are no points, and where they lie."""
+    odd: dict[object, _Place] = field(default_factory=dict)
+    """The rows that are no points."""
     floats: int = 0
     """So many of the rows have a float to be the least; without any, integers are told."""
 
@@ -118,7 +118,8 @@ class RangeMessages:
         assert place is not None
         group = self._groups.get(place.group)
         if group is None:
-            structure = _structure(self.shape.function)
+            least = self.shape.function is AggregateFunction.MIN
+            structure = Reference() if least else Maxima[Structure](Reference())
             group = self._groups[place.group] = _Group(place.equal, structure)
         doubtful = bool(group.odd)
         group.odd.pop(row, None)
@@ -126,7 +127,7 @@ class RangeMessages:
         group.floats += is_now is not None and isinstance(is_now.y, float)
         spans = self._structured(group, row, was, is_now)
         if is_now is not None and is_now.odd:
-            group.odd[row] = is_now.x
+            group.odd[row] = is_now
         if doubtful or group.odd:
             said = [*self._doubted(group, was, is_now)]
         else:
@@ -141,6 +142,8 @@ class RangeMessages:
         """Let the structure know of it, as far as it is a matter of points."""
         if is_now is not None and not is_now.odd:
             point = float(is_now.x), float(is_now.y)  # type: ignore[arg-type]  # as odd says
+            if len(group.numbers) == FEW and row not in group.numbers:
+                group.structure = _packed(group.structure)
             return group.structure.change(group.number(row), point)
         if was is None or was.odd:
             return []
@@ -168,7 +171,7 @@ class RangeMessages:
             yield said
 
     def value(self, view: View, parts: RangeView, params: Mapping[str, Value]) -> Value | None:
-        """The view's value now: what a snapshot says. O(log n), or O(rows) where some are odd."""
+        """The view's value now: what a snapshot says. O(log n), and O(1) for each odd row."""
         scope = Scope(params=params)
         wanted = [one.operand.evaluate(scope) for one in parts.equal]  # type: ignore[union-attr]
         if not all(type(value) in KIND_OF for value in wanted):
@@ -176,16 +179,27 @@ class RangeMessages:
         group = self._groups.get(tuple(map(comparable, wanted)))  # type: ignore[arg-type]
         if group is None:
             return None
-        if group.odd:
-            rows = (place.row for place in self._places.values())
-            return answer(view, params, rows, NO_TICKS)[parts.name]
         low, high = parts.range(params)
         structure = group.structure
         if isinstance(structure, Maxima):
             found = structure.maximum(low, high)
         else:
             found = structure.minimum(low, high)
-        return found if found is None or group.floats else int(found)
+        value = found if found is None or group.floats else int(found)
+        return self._among(value, group, view, params) if group.odd else value
+
+    def _among(
+        self, found: Value | None, group: _Group, view: View, params: Mapping[str, Value]
+    ) -> Value | None:
+        """The value of the points and the odd rows together."""
+        values = Extremes()
+        if found is not None:
+            values.add(found, 1)
+        for place in group.odd.values():
+            if view.where.evaluate(Scope(place.row, params)) is True:
+                values.add(place.y, 1)
+        least = self.shape.function is AggregateFunction.MIN
+        return known(values.least() if least else values.greatest())
 
     def _place(self, row: Event | None) -> _Place | None:
         """Where a row lies, if it is in any view's range."""
@@ -210,7 +224,7 @@ class RangeMessages:
             group.structure._check()
             assert len(group.structure) == len(group.numbers)
             places = {row: one for row, one in self._places.items() if one.group == key}
-            assert group.odd == {row: one.x for row, one in places.items() if one.odd}
+            assert group.odd == {row: one for row, one in places.items() if one.odd}
             assert group.numbers.keys() == places.keys() - group.odd.keys()
             assert group.floats == sum(isinstance(one.y, float) for one in places.values())
             assert len({*group.numbers.values(), *group.free}) == len(group.numbers) + len(
@@ -218,11 +232,14 @@ class RangeMessages:
             )
 
 
-def _structure(function: AggregateFunction) -> Blocks | Maxima[Blocks]:
+def _packed(structure: Structure | Maxima[Structure]) -> Structure | Maxima[Structure]:
+    """The same tuples where many are found fast."""
     # Compiled code is loaded by those who need it.
     from driftline.stateful.range_min.blocks import Blocks
 
-    return Blocks() if function is AggregateFunction.MIN else Maxima(Blocks())
+    if isinstance(structure, Maxima):
+        return Maxima[Structure](Blocks.load(structure.below.dump()))
+    return Blocks.load(structure.dump())
 
 
 def _exact(value: Value) -> bool:

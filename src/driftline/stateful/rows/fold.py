@@ -41,7 +41,7 @@ class RowSet:
     def fill(self, rows: Iterable[tuple[Keys, Event]], env: Mapping[str, Value], now: int) -> None:
         """Begin with these rows as they stand now."""
         for keys, row in rows:
-            self.live.take(keys, self._standing.scope(row.stamped(now), env))
+            self.live.take(keys, self._standing.scope(row, env, now))
 
     def snapshot(self) -> list[News]:
         """One for each row, in the order they came."""
