@@ -165,7 +165,7 @@ def test_what_was_advertised_and_by_which_handler_survives_a_crash() -> None:
     again.handle(Told(deliver.number), "p", 0)
     assert not of(Deliver, again.handle(Redirect("r", ""), "p", 0))
     keep(journal, again.handle(Unadvertise("r", SAYS), "p", 0))
-    assert Broker("a", 3, settings, journal).advertised("p") == {}
+    assert Broker("a", 3, settings, journal).advertising.of("p") == {}
 
 
 def keep(journal: dict, effects: list[Effect]) -> None:

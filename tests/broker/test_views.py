@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -22,8 +21,8 @@ LEAST = Standing.of(parse("SELECT MIN(y) FROM t"))
 class Followed:
     """One view, asked for; what it is told."""
 
-    def __init__(self, number: Callable[[], int] = count(1).__next__) -> None:
-        self.views = Views(number)
+    def __init__(self) -> None:
+        self.views = Views(count(1).__next__)
         self.views.begin("v", LEAST)
         self.question = self.views.question("v")
 
