@@ -1,8 +1,8 @@
 """A crash at every step of joining: is the view right in the end, and was all right that was told?
 
-A table is kept at a, rows are published at b, a view is followed at c: asked for, moved, and
-changes come all the while. One broker crashes just before one of its effects, and every effect has
-its turn.
+A table is kept at a, views of it are followed at c, behind b: asked for, moved, and changes come
+all the while, from the other side. One broker crashes just before one of its effects, and every
+effect has its turn.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Run:
 
     def __init__(self, advertised: bool, victim: str, lost: bool, left: int) -> None:
         overlay = self.overlay = Crashing(left, Settings(advertised=advertised))
-        for name in "abc":
+        for name in "abcd":
             overlay.broker(name)
-        overlay.link("a", "b", Role.PEER)
-        overlay.link("b", "c", Role.PEER)
+        for here, there in ("ab", "bc", "da"):
+            overlay.link(here, there, Role.PEER)
         overlay.run()
         self.story = ViewStory(History(("t", "u")))
         self.keeper, self.witness = overlay.party("keeper", "a"), overlay.party("witness", "a")
-        self.publisher, self.viewer = overlay.party("publisher", "b"), overlay.party("viewer", "c")
+        self.publisher, self.viewer = overlay.party("publisher", "d"), overlay.party("viewer", "c")
         for name, key in (("t", "k"), ("u", "j")):
             self.keeper.keeps[name] = TableDeclaration.of(name, key)
             overlay.ask(self.keeper, Declare(f"declare {name}", self.keeper.keeps[name]))
@@ -89,7 +89,7 @@ class Run:
         self.overlay.ask(self.publisher, Publish("publish", event))
         if number % 6 == 5:
             self.overlay.ask(self.publisher, Delete("delete", "t", number % 4))
-        self.overlay.run(self.overlay.now + 3 * MILLISECOND)
+        self.overlay.run(self.overlay.now + 10 * MILLISECOND)
         self.look()
 
     def look(self) -> None:

@@ -544,7 +544,7 @@ def other_parameters_begin_anew(patched: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_code_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)
-    for run, plan in enumerate(plans(RUNS, Plan("", 0))):
+    for run, plan in enumerate(plans(RUNS, Plan("", 0, tables=False))):
         # Some faults need a crash at the right moment, others everything at once.
         faults = "crashes=0.05" if run % 2 else RANDOM
         try:

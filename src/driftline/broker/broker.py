@@ -194,7 +194,7 @@ class Broker:
             said += self._resync(but=link)
         elif known is None and role is Role.MESH:
             said += self._overtaken()
-        said += self._resyncs.again(link)
+        said += self._resyncs.again(link, role)
         return self._out(self._settled(said, now))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
@@ -256,7 +256,7 @@ class Broker:
         """Ways in the mesh have changed: those behind it are told, all members hear of it."""
         self.edge.views.again(None)
         resync = Resync(self.name, self._count())
-        self._resyncs.hear(resync)
+        self._resyncs.hear(resync, meshed=True)
         behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
         return [Send(link, resync) for link in behind]
 

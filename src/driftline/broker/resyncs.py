@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from driftline.broker.effects import Effect, Key, Send
+from driftline.broker.links import Role
 from driftline.model.message import Resync
 
 ORIGINS_MAX = 10_000
@@ -23,31 +24,34 @@ class Resyncs:
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self._put = put
-        self._known: dict[tuple[str, str], int] = {}
+        # The number, and whether members of the mesh know it by themselves.
+        self._known: dict[tuple[str, str], tuple[int, bool]] = {}
 
-    def hear(self, said: Resync) -> bool:
-        """Somebody has said it; is it news?"""
+    def hear(self, said: Resync, *, meshed: bool = False) -> bool:
+        """Somebody has said it; is it news? Members of a mesh know that its ways have changed."""
         about = (said.origin, said.table)
-        if said.number <= self._known.get(about, 0):
+        known, _ = self._known.get(about, (0, False))
+        if said.number <= known:
             return False
-        self._known[about] = said.number
+        self._known[about] = said.number, meshed
         if len(self._known) > ORIGINS_MAX:
             oldest = next(iter(self._known))
             del self._known[oldest]
             self._put(("resync", *oldest), None)
-        self._put(("resync", *about), said.number)
+        self._put(("resync", *about), (said.number, meshed))
         return True
 
-    def again(self, link: str) -> list[Effect]:
+    def again(self, link: str, role: Role) -> list[Effect]:
         """All of it, on a link where a session has begun."""
         return [
             Send(link, Resync(origin, number, table))
-            for (origin, table), number in self._known.items()
+            for (origin, table), (number, meshed) in self._known.items()
+            if not (meshed and role is Role.MESH)
         ]
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
         for key, value in stored.items():
             if key[0] == "resync":
-                assert isinstance(value, int)
+                assert isinstance(value, tuple)
                 self._known[key[1], key[2]] = value

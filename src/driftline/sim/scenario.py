@@ -53,6 +53,10 @@ from driftline.sim.topologies import build, meshed
 # A run of sixty steps takes some thousand; one that takes so many goes round in circles.
 _MOST = 300_000
 
+# At most so long a step lasts. A view that is asked for, or moved, must have time to join.
+_PACE = 50 * MILLISECOND
+_PACE_OF_VIEWS = 200 * MILLISECOND
+
 # Parties are away from their brokers by at most so much, in some runs.
 _AWAY = 20 * MILLISECOND
 
@@ -117,6 +121,7 @@ class Scenario:
         faults = drawn(draw) if chosen is None else chosen
         self._trouble(faults)
         rewires = draw.random() < 0.3
+        pace = _PACE_OF_VIEWS if self._tables else _PACE
         for _ in range(self.plan.steps):
             self._step()
             if self._tables:
@@ -125,7 +130,7 @@ class Scenario:
                 self._rewire()
             if draw.random() < faults.trouble:
                 self._fault()
-            overlay.run(overlay.now + draw.randrange(50 * MILLISECOND))
+            overlay.run(overlay.now + draw.randrange(pace))
             self._check_what_was_told()
         self._heal()
         for name in overlay.names():

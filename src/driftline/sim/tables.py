@@ -10,7 +10,16 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driftline.broker.requests import Advertise, Cancel, Declare, Delete, Publish, Subscribe
+from driftline.broker.requests import (
+    Advertise,
+    Cancel,
+    Declare,
+    Delete,
+    Publish,
+    Resume,
+    Subscribe,
+    Suspend,
+)
 from driftline.errors import TableError
 from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
@@ -103,7 +112,9 @@ class TableRun:
             self._move()
         elif chance < 0.56:
             self._cancel()
-        elif chance < 0.6 and not self._overlay.journal_lost:
+        elif chance < 0.62:
+            self._pause()
+        elif chance < 0.66 and not self._overlay.journal_lost:
             self._claim()
         self._keep()
 
@@ -191,6 +202,13 @@ class TableRun:
             party, id = self._draw.choice(followed)
             del party.wants[id]
             self._overlay.ask(party, Cancel(f"cancel {id}", id))
+
+    def _pause(self) -> None:
+        """Somebody who follows views is told nothing for a while, or is again."""
+        followed = self._followed()
+        if followed:
+            party, _ = self._draw.choice(followed)
+            self._overlay.ask(party, self._draw.choice((Suspend, Resume))("pause"))
 
     # What must hold
 

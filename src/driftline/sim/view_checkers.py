@@ -147,10 +147,14 @@ class ViewStory:
         assert one.moment is not None
         if after[0] != one.moment[0]:
             raise Violation(f"{party.name} was told of {id} in another life of its home: {one}")
+        before = self.history.at(after)
         for moment in self.history.between(after, one.moment):
             contents = self.history.at(moment)
-            if contents is None or _asks_again(one.version, contents):
+            if contents is None or before is None:
                 return
+            if _asks_again(one.version, before) or _asks_again(one.version, contents):
+                return
+            before = contents
             if _tells(one.version, known, contents):
                 raise Violation(
                     f"{party.name} was not told of {id} ({one.version.standing}) at {moment}, and "
