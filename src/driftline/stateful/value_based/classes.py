@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from driftline.errors import InvalidValue
 from driftline.kernels import moved_events as events
 from driftline.kernels import moved_layout as at
@@ -66,6 +69,13 @@ class Classes(Packed):
         if known and not self.rule.fits(min(known), max(known), radius):
             raise InvalidValue("centre", "one in the order of the circle", "another")
         super()._insert(ids, radii, centres, shared)
+
+    def change_many(self, ids: object, radii: object) -> NDArray[np.bool_]:
+        """See `Packed`: only one who is alone can have another radius."""
+        wanted = self.rule.admit_radii(radii)
+        if len(self) > 1 and (wanted != self.radius).any():
+            raise InvalidValue("radius", f"{self.radius!r}, as all have it", "another")
+        return super().change_many(ids, radii)
 
     def _pack(self, all_: Arranged, value: float, ids_cap: int) -> None:
         if len(all_.ids) and ((all_.radii != all_.radii[0]).any() or all_.rings.any()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -30,6 +31,8 @@ class _Subscription:
 
 class Reference:
     """A structure that has none: subscriptions by id. An id is its own ring."""
+
+    __slots__ = ("_held", "rule", "value")
 
     def __init__(self, value: float, rule: Rule = DEFAULT) -> None:
         self.rule = rule
@@ -114,6 +117,9 @@ class Reference:
 
     def __contains__(self, id: object) -> bool:
         return id in self._held
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._held)
 
     def _check(self) -> None:
         for one in self._held.values():

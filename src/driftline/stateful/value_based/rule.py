@@ -77,11 +77,16 @@ class Rule:
             return value < low or high < value
         return value != centre and (value <= low or high <= value)
 
-    def tells_many(self, centres: Floats, radii: Floats, value: float) -> NDArray[np.bool_]:
-        """Who of many is told of a value?"""
-        with np.errstate(over="ignore", under="ignore"):
+    def ends(self, centres: Floats, radii: Floats) -> tuple[Floats, Floats]:
+        """The lower and the upper ends of many."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             low = np.asarray(self.low(centres, radii))  # type: ignore[arg-type]  # as for one
             high = np.asarray(self.high(centres, radii))  # type: ignore[arg-type]
+        return low, high
+
+    def tells_many(self, centres: Floats, radii: Floats, value: float) -> NDArray[np.bool_]:
+        """Who of many is told of a value?"""
+        low, high = self.ends(centres, radii)
         if self.strict:
             return (value < low) | (high < value)
         return (value != centres) & ((value <= low) | (high <= value))

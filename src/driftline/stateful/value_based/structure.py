@@ -11,7 +11,7 @@ refuse one that breaks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -69,7 +69,7 @@ class Structure(Protocol):
         """Give it another radius: is it told of the current value at once, being overdue by it?"""
 
     def event(self, value: float) -> list[Span]:
-        """There is a new value: who is told, as spans of addresses, none of which could be longer.
+        """There is a new value: who is told, as spans of addresses, as few as there can be.
 
         All who are told have it as their centre now.
         """
@@ -127,18 +127,18 @@ def admit_ids(ids: object) -> Ids:
     return np.ascontiguousarray(given, np.int64)
 
 
-def admit_new(structure: Structure, id: object) -> int:
+def admit_new(held: Container[int], id: object) -> int:
     """An id that is not there."""
     number = admit_id(id)
-    if number in structure:
+    if number in held:
         raise InvalidValue("id", "one that is not there", show(id))
     return number
 
 
-def admit_held(structure: Structure, id: object) -> int:
+def admit_held(held: Container[int], id: object) -> int:
     """An id that is there."""
     number = admit_id(id)
-    if number not in structure:
+    if number not in held:
         raise InvalidValue("id", "one that is there", show(id))
     return number
 
