@@ -109,6 +109,10 @@ class Items(Generic[Item]):
         waiting = self._waiting.pop(item, None)
         if waiting is None:
             return []
+        if len(waiting) == 1:
+            ((id, radius),) = waiting.items()
+            self._put_row(item, (value, radius, value), id)
+            return [id]
         made = Reference(value, self.rule)
         for id, radius in waiting.items():
             made.insert(id, radius)
