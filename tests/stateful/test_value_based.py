@@ -383,6 +383,22 @@ def test_a_radius_that_a_float_cannot_tell(name: str) -> None:
     assert structure.tell(2.0**60) == [1]
 
 
+@pytest.mark.parametrize("name", ["reference", "combined", "classes", "end points", "BW-tree"])
+@pytest.mark.parametrize("way", [1, -1])
+def test_two_that_meet_by_a_rounded_bit(name: str, way: int) -> None:
+    """1e-20 + 1 is 1: one is told of the value that the other was told before."""
+    structure = KINDS[name].make(way * 1.0)
+    structure.insert(1, 1)
+    assert structure.tell(way * 1e-20) == []
+    structure.insert(2, 1)
+    assert structure.tell(way * 1.0) == [2]
+    structure._check()
+    structure.tell(way * 1.5)
+    structure.insert(3, 1)
+    assert sorted(structure.tell(way * 2.0)) == [1, 2]
+    structure._check()
+
+
 # Tables
 
 

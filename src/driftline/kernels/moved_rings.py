@@ -277,12 +277,12 @@ def _number(m: Words, n: Numbers, first: int, last: int, label: int, step: int) 
 
 
 @jit
-def _new_label(m: Words, n: Numbers, ring: int, below: int, above: int, rising: bool) -> int:
-    """A label between those of two neighbours in the circle."""
+def _new_label(m: Words, n: Numbers, ring: int, below: int, above: int, near_below: bool) -> int:
+    """A label between those of two neighbours in the circle, near one of them."""
     if _half_gap(m, below, above) == 0:
         _spread(m, n, ring, below)
     offset = min(_half_gap(m, below, above), STRIDE)
-    return label_of(m, below) + offset if rising else label_of(m, above) - offset
+    return label_of(m, below) + offset if near_below else label_of(m, above) - offset
 
 
 # Changes.
@@ -367,9 +367,11 @@ def ring_insert(
     before = n[q + R_BACK] if number == NONE else number
     below = n[2 * class_at(m, before) + C_LAST]
     above = _next(m, n, below)
-    label = _new_label(m, n, ring, below, above, rising)
-    fresh = new_class(m, f, n, ring, centre, m[SLOTS_USED])
     behind = n[q + R_FRONT] if number == NONE else n[2 * class_at(m, number) + C_NEXT]
+    # At an end of the queue a label comes next to that end, whatever the value did.
+    near_below = behind == NONE or (rising and number != NONE)
+    label = _new_label(m, n, ring, below, above, near_below)
+    fresh = new_class(m, f, n, ring, centre, m[SLOTS_USED])
     _link(m, n, q, number, fresh, behind)
     n[q + R_FINGER] = fresh
     return _new_slot(m, n, id, label, below, above, fresh)

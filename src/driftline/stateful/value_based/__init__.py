@@ -12,7 +12,10 @@ Publish/Subscribe Systems, VLDB 2007. Cited as [VALUE].
 
 Read `rule` (when one is told), `span` (how it is said who), `structure` (what a structure can do),
 `reference` (the definition); then ours: `end_points` (different radii), `classes` (one radius),
-`combined` (any), which share `packed`; `circle` says what a table of them must look like.
+`combined` (any), which share `packed`, with `circle` (what a table of them must look like), `audit`
+and `choice` (which when); the paper's: `btree_lr`, `scan_r`, `ba_tree`, `btree_c`, `bw_tree`,
+`b2_tree`, which share `plain`; and what rides on them: `conditions`, `ticks` (money), `fold` (one
+subscription), `gates` (HAVING), `may_must` (two radii), `items` (many items with few subscribers).
 
 We differ: end points are absolute, where the paper adds up moves, so floats give what the
 definition gives; a queue of classes stands in place of the BW-tree; labels are numbers modulo 2^64,

@@ -41,6 +41,7 @@ from driftline.stateful.value_based.structure import (
 
 _FIRST_IDS = 64
 _FIRST_ROWS = 256
+_SCATTERED = 4096
 _MEASURES = {Measure.BY: at.BY, Measure.PERCENT: at.PERCENT, Measure.FACTOR: at.FACTOR}
 
 
@@ -93,11 +94,13 @@ class Packed:
     def __init__(self, value: float, rule: Rule = DEFAULT) -> None:
         self.rule = rule
         self._relabelled: set[int] = set()
+        self._lists = False
         nothing = np.zeros(0, np.int64)
         self._m = np.zeros(at.HEADER, np.int64)
         none = Arranged(nothing, np.zeros(0), nothing, nothing, np.zeros(0))
         self._pack(none, rule.admit_value(value), _FIRST_IDS)
-        self._rows = np.zeros((_FIRST_ROWS, events.ROW), np.int64)
+        self._rows = np.zeros((0, events.ROW), np.int64)
+        self._make_rows(_FIRST_ROWS)
         self._ids = np.zeros(0, np.int32)
         # For a single event or change: made once, as that costs as much.
         self._one, self._probe, self._ends = np.zeros(1), np.zeros((1, 2)), np.zeros(2, np.int64)
@@ -134,8 +137,11 @@ class Packed:
         return self._list(told.rows, told.ends)
 
     def _tell_one(self, value: float) -> None:
-        self._one[0] = self.rule.admit_value(value)
-        self._tell(self._one, self._probes(self._one), self._ends)
+        self._one[0] = value = self.rule.admit_value(value)
+        strict = self.rule.strict
+        self._probe[0, 0] = math.nextafter(value, -math.inf) if strict else value
+        self._probe[0, 1] = math.nextafter(value, math.inf) if strict else value
+        self._tell(self._one, self._probe, self._ends)
 
     def _probes(self, values: Floats) -> Floats:
         """What is compared with the ends above and below: for a strict rule the neighbours."""
@@ -145,6 +151,10 @@ class Packed:
 
     def _tell(self, values: Floats, probes: Floats, ends: NDArray[np.int64]) -> None:
         """Call the kernel until all is told, giving it room where it asks for it."""
+        scattered = int(self._m[at.SLOTS_USED]) - self._in_order
+        if self._lists and scattered > _SCATTERED + len(self) // 2:
+            # Ids are listed, and half of them lie apart from those they are told with.
+            self._pack(self._unpack(), self.value, self._ids_cap)
         start = 0
         while True:
             said = self._kernel()(
@@ -154,19 +164,26 @@ class Packed:
                 values,
                 probes,
                 self._rows,
-                self._rows.view(np.float64),
+                self._row_radii,
                 ends,
                 start,
             )
             if said == events.DONE:
                 return
             start = int(self._m[at.STOPPED])
-            self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
+            self._make_rows(2 * len(self._rows))
+
+    def _make_rows(self, count: int) -> None:
+        """Room for so many rows, with those that are there; a float and an integer view of it."""
+        rows = np.zeros((count, events.ROW), np.int64)
+        rows[: len(self._rows)] = self._rows
+        self._rows, self._row_radii = rows, rows.view(np.float64)
 
     def _kernel(self) -> Callable[..., int]:
         return events.tell_many
 
     def _list(self, rows: NDArray[np.int64], row_ends: NDArray[np.int64]) -> Listed:
+        self._lists = True
         ends = np.zeros(len(row_ends), np.int64)
         start = 0
         while True:
@@ -343,6 +360,7 @@ class Packed:
         self._m[at.JOINS] = self._joins and self.rule.circular
         columns = (all_.ids, all_.radii, all_.rings, all_.labels, all_.centres)
         pack(self._m, self._f, self._n, *columns, entries)
+        self._in_order = int(self._m[at.SLOTS_USED])
 
     def _check(self) -> None:
         check_memory(self._m, self._f, self._n, self.rule, self._ids_cap)
