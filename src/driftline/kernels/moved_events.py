@@ -435,20 +435,23 @@ def _list_places(m: Words, n: Numbers, first: int, last: int, ids: Numbers, coun
             _fetch_ahead(m, block(m, n, p + 3))
         b = block(m, n, p)
         begin = first % SLOTS_MAX if p == first // SLOTS_MAX else 0
-        refs, several = 2 * b + B_REF + begin, 0
         size = _end_in(m, b, p, last) - begin
+        # Slices, because of an index into them it is known that it is not below 0.
+        refs = n[2 * b + B_REF + begin : 2 * b + B_REF + begin + size]
+        room = ids[count : count + size]
+        several = np.int32(0)
         for s in range(size):
-            ids[count + s] = n[refs + s]
-            several |= n[refs + s]
+            room[s] = refs[s]
+            several |= refs[s]
         if several >= 0:
             count += size
             continue
         for s in range(size):
-            if n[refs + s] >= 0:
-                ids[count] = n[refs + s]
+            if refs[s] >= 0:
+                ids[count] = refs[s]
                 count += 1
             else:
-                count = list_ring(m, n, -(1 + n[refs + s]), ids, count)
+                count = list_ring(m, n, -(1 + refs[s]), ids, count)
     return count
 
 

@@ -119,6 +119,7 @@ class Packed:
 
     def tell(self, value: float) -> list[int]:
         """See `Structure`; and about a nanosecond for each id."""
+        self._lists = True
         self._tell_one(value)
         return self._list(self._rows, self._ends).ids.tolist() if self._ends[1] else []
 
@@ -152,8 +153,8 @@ class Packed:
     def _tell(self, values: Floats, probes: Floats, ends: NDArray[np.int64]) -> None:
         """Call the kernel until all is told, giving it room where it asks for it."""
         scattered = int(self._m[at.SLOTS_USED]) - self._in_order
-        if self._lists and scattered > _SCATTERED + len(self) // 2:
-            # Ids are listed, and half of them lie apart from those they are told with.
+        if self._lists and scattered > _SCATTERED + len(self) // 4:
+            # Ids are listed, and a quarter of them lie apart from those they are told with.
             self._pack(self._unpack(), self.value, self._ids_cap)
         start = 0
         while True:
