@@ -10,7 +10,7 @@ from driftline.stateful.value_based.rule import Rule
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch) -> None:
-    monkeypatch.setattr(value_based, "SIZES", {"different": (300,), "same": (300,), "any": (300,)})
+    monkeypatch.setattr(value_based, "SIZES", dict.fromkeys(value_based.STEPS, (300,)))
     monkeypatch.setattr(value_based, "EVENTS", 200)
     monkeypatch.setattr(value_based, "_PAPER_SIZE", 200)
 
@@ -18,7 +18,15 @@ def small(monkeypatch) -> None:
 def test_each_workload_and_step_is_reported() -> None:
     report = value_based.run(False, lambda text: None)
     assert report.name in BENCHMARKS
-    assert [row[0] for row in report.rows] == ["different"] * 3 + ["same"] * 2 + ["any"]
+    assert [row[0] for row in report.rows] == [
+        "different",
+        "different",
+        "different",
+        "arriving",
+        "same",
+        "same",
+        "any",
+    ]
     assert report.as_data()["any_300_step_100"]["told"] > 0
     assert {row[1] for row in report.more[0].rows} >= {"BATree", "BWTree", "B2Tree", "Combined"}
     assert {claim.name: claim.holds for claim in report.claims}["different_1m_us"] is None

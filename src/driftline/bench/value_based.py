@@ -1,9 +1,11 @@
 """Who is told that a value moved, how fast, and how much shorter than a list can it be said?
 
-Three workloads [VALUE §7.1], each with a value that walks at random. The paper gives neither its
+Four workloads [VALUE §7.1], each with a value that walks at random. The paper gives neither its
 steps nor the moments of its radii: these are ours, and steps are swept.
 
-- *different*: radii of a normal distribution between 1 and 200,000, all different.
+- *different*: radii of a normal distribution between 1 and 200,000, all different; all come first.
+- *arriving*: the same, but they come while the value moves: neighbours have different centres, so
+  that there are many more ranges, until they have been told together.
 - *same*: one radius; subscriptions come while the value moves, so that they have many centres.
 - *any*: a tenth at random between $0.01 and $100, in cents; the others at whole dollars around $20.
   They come while the value moves too, by $1 a step.
@@ -37,15 +39,22 @@ from driftline.stateful.value_based.structure import Structure
 SEED = 7
 SIZES = {
     "different": (10_000, 100_000),
+    "arriving": (100_000,),
     "same": (5_000, 50_000, 1_000_000),
     "any": (50_000, 200_000),
 }
 FULL = {
     "different": (10_000, 100_000, 1_000_000),
+    "arriving": (100_000, 1_000_000),
     "same": (5_000, 50_000, 1_000_000),
     "any": (50_000, 200_000, 1_000_000),
 }
-STEPS = {"different": (100.0, 1_000.0, 10_000.0), "same": (10.0, 300.0), "any": (100.0,)}
+STEPS = {
+    "different": (100.0, 1_000.0, 10_000.0),
+    "arriving": (1_000.0,),
+    "same": (10.0, 300.0),
+    "any": (100.0,),
+}
 EVENTS = 2_000
 _SETTLED = 5_000
 """So many events come before those that are measured: nobody has its first centre any more."""
@@ -54,6 +63,7 @@ _PAPER_SIZE = 2_000
 _PAPER_EVENTS = 200
 _REPEATS = 5
 _ROUNDS = 100
+"""In so many parts subscriptions come while the value moves."""
 _ONE_RADIUS = 1_000.0
 _START = 10_000.0
 
@@ -114,7 +124,11 @@ def _claims(found: dict[tuple[str, int, float], Measured]) -> list[Claim]:
         taken = (one.event_us for key, one in found.items() if key[:2] == (workload, size))
         return max(taken, default=None)
 
-    ratios = [one.scan_us / one.event_us for key, one in found.items() if key[1] == 1_000_000]
+    ratios = [
+        one.scan_us / one.event_us
+        for (workload, size, _), one in found.items()
+        if size == 1_000_000 and workload != "arriving"
+    ]
     lists = [one.list_ns for key, one in found.items() if key[0] == "different" and one.told > 1e3]
     same = max((one.event_us for key, one in found.items() if key[0] == "same"), default=None)
     return [
@@ -132,7 +146,7 @@ def _claims(found: dict[tuple[str, int, float], Measured]) -> list[Claim]:
 def _radii(draw: np.random.Generator, workload: str, size: int) -> Floats:
     if workload == "same":
         return np.full(size, _ONE_RADIUS)
-    if workload == "different":
+    if workload != "any":
         return _normal(draw, 100_000, 50_000, 1, 200_000, size)
     anything = draw.integers(1, 10_001, size // 10).astype(float)
     dollars = np.round(_normal(draw, 20, 20, 1, 100, size - len(anything))) * 100
@@ -157,7 +171,8 @@ def _built(workload: str, size: int, step: float) -> tuple[Packed, Floats, Float
     walk = np.round(_START + np.cumsum(draw.normal(0, step, _ROUNDS + _SETTLED + EVENTS)))
     structure = structure_for(_START, radii)
     spent = 0.0
-    for at, ids in enumerate(np.array_split(np.arange(size), _ROUNDS)):
+    rounds = 1 if workload == "different" else _ROUNDS
+    for at, ids in enumerate(np.array_split(np.arange(size), rounds)):
         structure.tell_many(walk[at : at + 1])
         start = time.process_time()
         structure.insert_many(ids, radii[ids])
