@@ -9,7 +9,7 @@ clusters    by type and equality      grid      narrow intervals      tiles   wi
 changes     enter, leave, move        match     which entries an event satisfies
 motion      bounds that move with time
 range_blocks, range_min               points (x, y), and whose minimum over a range of x changes
-moved_layout, …_rings, …_tree, …_events, …_changes, …_packing      who is told that a value moved
+moved_layout, …_rings, …_tree, …_events, …_listing, …_changes, …_packing   who hears of a move
 """
 
 from __future__ import annotations

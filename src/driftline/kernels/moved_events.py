@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftline.kernels.jit import inlined, jit, prefetch
+from driftline.kernels.jit import inlined, jit
 from driftline.kernels.moved_layout import (
     AT_CHILD,
     AT_GROUP,
@@ -27,7 +27,6 @@ from driftline.kernels.moved_layout import (
     B_REF,
     B_RING,
     BLOCKS,
-    C_FIRST,
     COUNT,
     FANOUT,
     FAR_DOWN,
@@ -37,12 +36,10 @@ from driftline.kernels.moved_layout import (
     NEAR_DOWN,
     NEAR_UP,
     NONE,
-    R_FRONT,
     R_MAX,
     R_MIN,
     RANKED,
     RISING,
-    S_PREV,
     SLOTS_MAX,
     STOPPED,
     TOLD_FIRST,
@@ -50,12 +47,9 @@ from driftline.kernels.moved_layout import (
     VALUE,
     Floats,
     block,
-    class_at,
     end_down,
     end_up,
     group,
-    ring_at,
-    slot_at,
 )
 from driftline.kernels.moved_rings import (
     collapse,
@@ -64,7 +58,6 @@ from driftline.kernels.moved_rings import (
     most_centre,
     ring_falls,
     ring_rises,
-    slots_between,
 )
 from driftline.kernels.moved_tree import (
     larger,
@@ -89,8 +82,8 @@ ROW = 8
 # What kernels say.
 DONE, NO_ROOM, PACK, AGAIN = range(4)
 
-_WIDE = 32
-_NARROW = (1 << 32) - 1
+WIDE = 32
+NARROW = (1 << 32) - 1
 _ROOM = 2 * SLOTS_MAX  # more rows than one block can make
 
 
@@ -106,9 +99,9 @@ def _extend(o: Words, of: Floats, row: int, low: float, high: float, first: int,
         o[at, FIRST_RING] = 0
         o[at, LAST_RING] = 0
         o[at, SLOTS_TOLD] = NONE
-        o[at, PLACES] = first << _WIDE
+        o[at, PLACES] = first << WIDE
     of[at, HIGH] = high
-    o[at, PLACES] = (o[at, PLACES] >> _WIDE << _WIDE) | last
+    o[at, PLACES] = (o[at, PLACES] >> WIDE << WIDE) | last
     return row | 1
 
 
@@ -131,8 +124,8 @@ def _write_arc(
     o[at, LAST_RING] = number
     o[at, FIRST_LABEL] = label_of(m, first)
     o[at, LAST_LABEL] = label_of(m, last)
-    o[at, SLOTS_TOLD] = (first << _WIDE) | last
-    o[at, PLACES] = (place << _WIDE) | place
+    o[at, SLOTS_TOLD] = (first << WIDE) | last
+    o[at, PLACES] = (place << WIDE) | place
     return (at + 1) << 1
 
 
@@ -327,16 +320,16 @@ def _write_rings(m: Words, n: Numbers, o: Words, start: int, end: int) -> None:
     """Say which of the rings of its lowest and of its highest radius are in a row."""
     for row in range(start, end):
         if o[row, SLOTS_TOLD] == NONE:
-            first, last = o[row, PLACES] >> _WIDE, o[row, PLACES] & _NARROW
+            first, last = o[row, PLACES] >> WIDE, o[row, PLACES] & NARROW
             b = block(m, n, first // SLOTS_MAX)
             o[row, FIRST_RING] = n[2 * b + B_RING + first % SLOTS_MAX]
             p = min(last // SLOTS_MAX, m[BLOCKS] - 1)
             b = block(m, n, p)
-            o[row, LAST_RING] = n[2 * b + B_RING + _end_in(m, b, p, last) - 1]
+            o[row, LAST_RING] = n[2 * b + B_RING + end_in(m, b, p, last) - 1]
 
 
 @inlined
-def _end_in(m: Words, b: int, p: int, last: int) -> int:
+def end_in(m: Words, b: int, p: int, last: int) -> int:
     """How many entries of a block are not behind the last place?"""
     count = m[b + B_COUNT]
     return min(count, last % SLOTS_MAX + 1) if p == last // SLOTS_MAX else count
@@ -397,73 +390,3 @@ def tell_ring(
     f[b + B_MOST] = most_centre(m, f, n, ring)
     refresh_path(m, f, n, 0)
     return said
-
-
-# Ids.
-
-
-@jit
-def list_ids(
-    m: Words, n: Numbers, o: Words, row_ends: Words, ids: Numbers, ends: Words, start: int
-) -> int:
-    """Write the ids that rows are about, for the values from number `start` on.
-
-    Nothing may have come or gone since. The ids of value i are those from ends[i] to ends[i + 1].
-    Says DONE, or NO_ROOM: to be called again from m[STOPPED] on, with more room.
-    """
-    for i in range(start, len(row_ends) - 1):
-        count = ends[i]
-        if row_ends[i] < row_ends[i + 1] and count + m[COUNT] > len(ids):
-            m[STOPPED] = i
-            return NO_ROOM
-        for row in range(row_ends[i], row_ends[i + 1]):
-            slots = o[row, SLOTS_TOLD]
-            if slots != NONE:
-                count = slots_between(m, n, slots >> _WIDE, slots & _NARROW, ids, count)
-            else:
-                first, last = o[row, PLACES] >> _WIDE, o[row, PLACES] & _NARROW
-                count = _list_places(m, n, first, last, ids, count)
-        ends[i + 1] = count
-    return DONE
-
-
-@jit
-def _list_places(m: Words, n: Numbers, first: int, last: int, ids: Numbers, count: int) -> int:
-    end = min(last // SLOTS_MAX, m[BLOCKS] - 1)
-    for p in range(first // SLOTS_MAX, end + 1):
-        if p + 3 <= end:
-            _fetch_ahead(m, block(m, n, p + 3))
-        b = block(m, n, p)
-        begin = first % SLOTS_MAX if p == first // SLOTS_MAX else 0
-        size = _end_in(m, b, p, last) - begin
-        # Slices, because of an index into them it is known that it is not below 0.
-        refs = n[2 * b + B_REF + begin : 2 * b + B_REF + begin + size]
-        room = ids[count : count + size]
-        several = np.int32(0)
-        for s in range(size):
-            room[s] = refs[s]
-            several |= refs[s]
-        if several >= 0:
-            count += size
-            continue
-        for s in range(size):
-            if refs[s] >= 0:
-                ids[count] = refs[s]
-                count += 1
-            else:
-                count = list_ring(m, n, -(1 + refs[s]), ids, count)
-    return count
-
-
-@inlined
-def _fetch_ahead(m: Words, b: int) -> None:
-    """Let the count and the references of a block be fetched: a large table is in no cache."""
-    prefetch(m, b + B_COUNT)
-    for word in range(B_REF // 2, B_RING // 2, 8):
-        prefetch(m, b + word)
-
-
-@jit
-def list_ring(m: Words, n: Numbers, ring: int, ids: Numbers, count: int) -> int:
-    first = n[2 * class_at(m, n[ring_at(m, ring) + R_FRONT]) + C_FIRST]
-    return slots_between(m, n, first, n[2 * slot_at(m, first) + S_PREV], ids, count)

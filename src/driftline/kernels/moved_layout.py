@@ -54,7 +54,6 @@ TOLD_FIRST, TOLD_LAST = 28, 29  # slots: what a ring says of those it told
 RELABELLED, RELABELLED_BASE, RELABELLED_BITS = 30, 31, 32  # 1 + ring, and which of its labels
 RISING = 33  # 1: the value rose last
 LEVEL = 40  # where each level begins, from the lowest
-LEVELS_MAX = 10
 HEADER = 56
 
 # How far is far.

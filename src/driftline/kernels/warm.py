@@ -21,8 +21,9 @@ from driftline.kernels.keys import (
 from driftline.kernels.layout import EQ, GE, NUMBER, SPARE_WORDS, TYPE_SPAN
 from driftline.kernels.match import match_event, match_many
 from driftline.kernels.moved_changes import delete_many, insert_many, read_many
-from driftline.kernels.moved_events import ROW, list_ids, list_ring, tell_many, tell_ring
+from driftline.kernels.moved_events import ROW, tell_many, tell_ring
 from driftline.kernels.moved_layout import make_room as make_moved_room
+from driftline.kernels.moved_listing import list_ids, list_ring
 from driftline.kernels.moved_packing import count_entries
 from driftline.kernels.moved_packing import pack as pack_moved
 from driftline.kernels.moved_packing import unpack as unpack_moved

@@ -20,71 +20,41 @@ in it. `classes` does without the tree.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from math import inf
 from typing import TypeAlias
 
 from driftline.errors import InvalidValue
 from driftline.model.value import show
+from driftline.stateful.value_based.label_tree import (
+    Node,
+    Test,
+    anything,
+    assign,
+    check_node,
+    child_at,
+    first_label,
+    ids_between,
+    insert,
+    last_label,
+    relabel,
+    remove,
+)
 from driftline.stateful.value_based.plain import Plain
 from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Rule
 from driftline.stateful.value_based.span import LABELS, Address, Span
 from driftline.stateful.value_based.structure import admit_held
 
-FANOUT = 8
 _GAP = 16
 """Where labels are spread, so much room is between two of them, and twice as much a level up."""
 
 Arc: TypeAlias = tuple[int, int]
-Test: TypeAlias = Callable[[float], bool]
-
-
-@dataclass(slots=True)
-class _Node:
-    """A leaf has labels, centres and ids; others have children."""
-
-    labels: list[int] = field(default_factory=list)
-    centres: list[float] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
-    children: list[_Node] = field(default_factory=list)
-    height: int = 0
-    weight: int = 0
-    least: float = inf
-    most: float = -inf
-    reset: bool = False
-    first: int = 0
-    last: int = 0
-
-    def push(self) -> None:
-        """Write that all were told at once one level down."""
-        if self.reset:
-            self.centres = [self.least] * len(self.centres)
-            for child in self.children:
-                child.least, child.most, child.reset = self.least, self.least, True
-            self.reset = False
-
-    def refresh(self) -> None:
-        """Say anew what is below, to which nothing waits."""
-        if self.children:
-            self.weight = sum(child.weight for child in self.children)
-            self.least = min(child.least for child in self.children)
-            self.most = max(child.most for child in self.children)
-            self.first, self.last = self.children[0].first, self.children[-1].last
-        elif self.labels:
-            self.weight = len(self.labels)
-            self.least, self.most = min(self.centres), max(self.centres)
-            self.first, self.last = self.labels[0], self.labels[-1]
-        else:
-            self.weight = 0
 
 
 class Circle:
     """Those with one radius: by label in a tree, by id in a dictionary."""
 
     def __init__(self) -> None:
-        self._root = _Node()
+        self._root = Node()
         self._boundary = 0
         self.labels: dict[int, int] = {}
         self.relabelled = 0
@@ -131,7 +101,7 @@ class Circle:
     def insert(self, id: int, centre: float) -> None:
         """Put one where its centre belongs: before the first that has a higher one."""
         if not self.labels:
-            self._root = _Node([LABELS // 2], [centre], [id])
+            self._root = Node([LABELS // 2], [centre], [id])
             self._root.refresh()
             self.labels[id] = self._boundary = LABELS // 2
             return
@@ -151,7 +121,7 @@ class Circle:
         label = self.labels.pop(id)
         if label == self._boundary and self.labels:
             self._boundary = self._successor(label)
-        _remove(self._root, label)
+        remove(self._root, label)
         while len(self._root.children) == 1:
             self._root.push()
             self._root = self._root.children[0]
@@ -159,7 +129,7 @@ class Circle:
     def centre(self, id: int) -> float:
         node, label = self._root, self.labels[id]
         while node.children and not node.reset:
-            node = node.children[_at(node, label)]
+            node = node.children[child_at(node, label)]
         return node.least if node.reset else node.centres[bisect_left(node.labels, label)]
 
     def ids(self, arc: Arc) -> list[int]:
@@ -176,36 +146,36 @@ class Circle:
 
         Centres rise from there on, so a subtree whose largest is not wanted has none.
         """
-        found = _first(self._root, start, LABELS - 1, wanted)
-        return found if found is not None else _first(self._root, 0, start - 1, wanted)
+        found = first_label(self._root, start, LABELS - 1, wanted)
+        return found if found is not None else first_label(self._root, 0, start - 1, wanted)
 
     def _previous(self, wanted: Test, start: int) -> int | None:
         """The mirror image: the last label before `start`."""
-        found = _last(self._root, 0, start - 1, wanted)
-        return found if found is not None else _last(self._root, start, LABELS - 1, wanted)
+        found = last_label(self._root, 0, start - 1, wanted)
+        return found if found is not None else last_label(self._root, start, LABELS - 1, wanted)
 
     def _successor(self, label: int) -> int:
-        found = _first(self._root, label + 1, LABELS - 1, _anything)
+        found = first_label(self._root, label + 1, LABELS - 1, anything)
         return self._root.first if found is None else found
 
     def _ids_between(self, first: int, last: int) -> list[int]:
-        return _collect(self._root, first, last)
+        return ids_between(self._root, first, last)
 
     # Changes.
 
     def _assign(self, arc: Arc, value: float) -> None:
         first, last = arc
         if first <= last:
-            _assign(self._root, first, last, value)
+            assign(self._root, first, last, value)
         else:
-            _assign(self._root, first, LABELS - 1, value)
-            _assign(self._root, 0, last, value)
+            assign(self._root, first, LABELS - 1, value)
+            assign(self._root, 0, last, value)
 
     def _label_before(self, anchor: int) -> int:
         """A label between that of one and the one before it; labels nearby may be spread for it."""
         while True:
             behind = self.labels[anchor]
-            before = _last(self._root, 0, behind - 1, _anything)
+            before = last_label(self._root, 0, behind - 1, anything)
             if before is None and behind == 0:
                 # Nothing is below 0: go on behind the last, which is the same place in the circle.
                 before, behind = self._root.last, LABELS
@@ -218,192 +188,40 @@ class Circle:
         """Give those around a label more room."""
         path = [self._root]
         while path[-1].children:
-            path.append(path[-1].children[_at(path[-1], label)])
+            path.append(path[-1].children[child_at(path[-1], label)])
         for node in reversed(path):
-            before = _last(self._root, 0, node.first - 1, _anything)
-            behind = _first(self._root, node.last + 1, LABELS - 1, _anything)
+            before = last_label(self._root, 0, node.first - 1, anything)
+            behind = first_label(self._root, node.last + 1, LABELS - 1, anything)
             low = -1 if before is None else before
             step = ((LABELS if behind is None else behind) - low) // (node.weight + 1)
             if step >= _GAP << node.height or node is self._root:
                 break
-        ids = _collect(node, 0, LABELS - 1)
-        edge = _collect(self._root, self._boundary, self._boundary)[0]
+        ids = ids_between(node, 0, LABELS - 1)
+        edge = ids_between(self._root, self._boundary, self._boundary)[0]
         fresh = [low + step * (at + 1) for at in range(len(ids))]
         self.labels.update(zip(ids, fresh, strict=True))
         self.relabelled += len(ids)
-        _relabel(node, iter(fresh))
+        relabel(node, iter(fresh))
         for above in reversed(path[: path.index(node)]):
             above.first, above.last = above.children[0].first, above.children[-1].last
         self._boundary = self.labels[edge]
 
     def _add(self, label: int, centre: float, id: int) -> None:
-        split = _insert(self._root, label, centre, id)
+        split = insert(self._root, label, centre, id)
         if split is not None:
-            self._root = _Node(children=[self._root, split], height=self._root.height + 1)
+            self._root = Node(children=[self._root, split], height=self._root.height + 1)
             self._root.refresh()
 
     def _check(self) -> None:
-        ids = _collect(self._root, 0, LABELS - 1)
+        ids = ids_between(self._root, 0, LABELS - 1)
         labels = [self.labels[id] for id in ids]
         assert len(ids) == len(self.labels) == self._root.weight
         assert labels == sorted(set(labels))
-        _check(self._root)
+        check_node(self._root)
         if ids:
             edge = labels.index(self._boundary)
             centres = [self.centre(id) for id in ids[edge:] + ids[:edge]]
             assert centres == sorted(centres)
-
-
-def _anything(centre: float) -> bool:
-    return True
-
-
-def _at(node: _Node, label: int) -> int:
-    """Which child has a label, or would have it."""
-    return min(
-        bisect_left(node.children, label, key=lambda child: child.last), len(node.children) - 1
-    )
-
-
-def _first(node: _Node, low: int, high: int, wanted: Test) -> int | None:
-    if not node.weight or high < node.first or node.last < low:
-        return None
-    if low <= node.first and node.last <= high and not wanted(node.most):
-        return None
-    if node.reset and wanted(node.least):
-        return _first_label(node, low, high)
-    node.push()
-    if node.children:
-        for child in node.children:
-            found = _first(child, low, high, wanted)
-            if found is not None:
-                return found
-        return None
-    pairs = zip(node.labels, node.centres, strict=True)
-    return next((label for label, c in pairs if low <= label <= high and wanted(c)), None)
-
-
-def _first_label(node: _Node, low: int, high: int) -> int | None:
-    while node.children:
-        node = node.children[_at(node, max(low, node.first))]
-    return next((label for label in node.labels if low <= label <= high), None)
-
-
-def _last(node: _Node, low: int, high: int, wanted: Test) -> int | None:
-    if not node.weight or high < node.first or node.last < low:
-        return None
-    if low <= node.first and node.last <= high and not wanted(node.least):
-        return None
-    node.push()
-    if node.children:
-        for child in reversed(node.children):
-            found = _last(child, low, high, wanted)
-            if found is not None:
-                return found
-        return None
-    pairs = zip(reversed(node.labels), reversed(node.centres), strict=True)
-    return next((label for label, c in pairs if low <= label <= high and wanted(c)), None)
-
-
-def _collect(node: _Node, low: int, high: int) -> list[int]:
-    if not node.weight or high < node.first or node.last < low:
-        return []
-    if not node.children:
-        return node.ids[bisect_left(node.labels, low) : bisect_left(node.labels, high + 1)]
-    return [id for child in node.children for id in _collect(child, low, high)]
-
-
-def _assign(node: _Node, low: int, high: int, value: float) -> None:
-    """All from one label to another were told: whole subtrees only note it."""
-    if not node.weight or high < node.first or node.last < low:
-        return
-    if low <= node.first and node.last <= high:
-        node.least, node.most, node.reset = value, value, True
-        return
-    node.push()
-    for child in node.children:
-        _assign(child, low, high, value)
-    for at, label in enumerate(node.labels):
-        if low <= label <= high:
-            node.centres[at] = value
-    node.refresh()
-
-
-def _relabel(node: _Node, fresh: Iterator[int]) -> None:
-    for child in node.children:
-        _relabel(child, fresh)
-    if not node.children:
-        node.labels = [next(fresh) for _ in node.labels]
-        node.first, node.last = node.labels[0], node.labels[-1]
-    else:
-        node.first, node.last = node.children[0].first, node.children[-1].last
-
-
-def _insert(node: _Node, label: int, centre: float, id: int) -> _Node | None:
-    """Put one below a node; its right half, if it has become too heavy."""
-    node.push()
-    if node.children:
-        at = _at(node, label)
-        split = _insert(node.children[at], label, centre, id)
-        if split is not None:
-            node.children.insert(at + 1, split)
-    else:
-        at = bisect_left(node.labels, label)
-        node.labels.insert(at, label)
-        node.centres.insert(at, centre)
-        node.ids.insert(at, id)
-    node.refresh()
-    return _split(node) if node.weight > FANOUT ** (node.height + 1) else None
-
-
-def _split(node: _Node) -> _Node:
-    """Halve a node by weight."""
-    right = _Node(height=node.height)
-    if node.children:
-        weight, at = 0, 0
-        while at < len(node.children) - 1 and weight < node.weight // 2:
-            weight += node.children[at].weight
-            at += 1
-        node.children, right.children = node.children[:at], node.children[at:]
-    else:
-        at = len(node.labels) // 2
-        node.labels, right.labels = node.labels[:at], node.labels[at:]
-        node.centres, right.centres = node.centres[:at], node.centres[at:]
-        node.ids, right.ids = node.ids[:at], node.ids[at:]
-    node.refresh()
-    right.refresh()
-    return right
-
-
-def _remove(node: _Node, label: int) -> None:
-    node.push()
-    if node.children:
-        at = _at(node, label)
-        _remove(node.children[at], label)
-        if not node.children[at].weight:
-            del node.children[at]
-    else:
-        at = bisect_left(node.labels, label)
-        del node.labels[at], node.centres[at], node.ids[at]
-    node.refresh()
-
-
-def _check(node: _Node) -> None:
-    node.push()
-    before = (node.weight, node.least, node.most, node.first, node.last)
-    node.refresh()
-    assert not node.weight or before == (
-        node.weight,
-        node.least,
-        node.most,
-        node.first,
-        node.last,
-    )
-    assert node.weight <= FANOUT ** (node.height + 1)
-    for child in node.children:
-        assert child.weight
-        assert child.height == node.height - 1
-        _check(child)
 
 
 class BWTree(Plain):

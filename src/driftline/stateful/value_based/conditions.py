@@ -87,7 +87,10 @@ def number_of(value: Value | None) -> int | float | None:
 
 
 def move_of(moved: Moved, scope: Scope, tick: Decimal | None = None) -> Move:
-    """What `moved` asks for, with these variables; InvalidValue if a radius is none."""
+    """What `moved` asks for, with these variables; InvalidValue if a radius is none.
+
+    A tick is for values that are whole numbers of it: a column, its MIN, MAX or SUM, not its AVG.
+    """
     rule = Rule(moved.measure, moved.strict)
     radius = _number(moved.radius, scope, moved.measure.value)
     may = None if moved.may is None else _number(moved.may, scope, "may")

@@ -20,6 +20,7 @@ from driftline.errors import InvalidValue
 from driftline.kernels import moved_events as events
 from driftline.kernels import moved_layout as at
 from driftline.kernels.moved_changes import delete_many, insert_many, read_many
+from driftline.kernels.moved_listing import list_ids, list_ring
 from driftline.kernels.moved_packing import count_entries, pack, unpack
 from driftline.model.subscription import Measure
 from driftline.stateful.value_based.audit import check_memory
@@ -188,7 +189,7 @@ class Packed:
         ends = np.zeros(len(row_ends), np.int64)
         start = 0
         while True:
-            said = events.list_ids(self._m, self._n, rows, row_ends, self._ids, ends, start)
+            said = list_ids(self._m, self._n, rows, row_ends, self._ids, ends, start)
             if said == events.DONE:
                 return Listed(self._ids[: ends[-1]].copy(), ends)
             start = int(self._m[at.STOPPED])
@@ -307,7 +308,7 @@ class Packed:
         ring, base, bits = (int(one) for one in self._m[at.RELABELLED :][:3])
         self._m[at.RELABELLED] = 0
         ids = np.zeros(int(self._n[at.ring_at(self._m, ring - 1) + at.R_COUNT]), np.int32)
-        events.list_ring(self._m, self._n, ring - 1, ids, 0)
+        list_ring(self._m, self._n, ring - 1, ids, 0)
         labels = self._read(ids.astype(np.int64))[3]
         self._relabelled.update(ids[(labels ^ base) >> bits == 0].tolist())
 
