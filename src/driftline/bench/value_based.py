@@ -173,11 +173,10 @@ def _built(workload: str, size: int, step: float) -> tuple[Packed, Floats, Float
     spent = 0.0
     rounds = 1 if workload == "different" else _ROUNDS
     for at, ids in enumerate(np.array_split(np.arange(size), rounds)):
-        structure.tell_many(walk[at : at + 1])
+        structure.tell(walk[at])
         start = time.process_time()
         structure.insert_many(ids, radii[ids])
         spent += time.process_time() - start
-    structure.tell(walk[_ROUNDS])
     structure.tell_many(walk[_ROUNDS : _ROUNDS + _SETTLED])
     return structure, radii, walk[_ROUNDS + _SETTLED :], spent
 

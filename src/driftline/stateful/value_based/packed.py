@@ -135,7 +135,7 @@ class Packed:
         return Told(self._rows[: ends[-1]].copy(), ends)
 
     def ids_of(self, told: Told) -> Listed:
-        """The ids of those who were told, if nobody has come or gone since."""
+        """The ids of those who were told, if nobody has come, gone or changed since."""
         return self._list(told.rows, told.ends)
 
     def _tell_one(self, value: float) -> None:
@@ -153,10 +153,6 @@ class Packed:
 
     def _tell(self, values: Floats, probes: Floats, ends: NDArray[np.int64]) -> None:
         """Call the kernel until all is told, giving it room where it asks for it."""
-        scattered = int(self._m[at.SLOTS_USED]) - self._in_order
-        if self._lists and scattered > _SCATTERED + len(self) // 4:
-            # Ids are listed, and a quarter of them lie apart from those they are told with.
-            self._pack(self._unpack(), self.value, self._ids_cap)
         start = 0
         while True:
             said = self._kernel()(
@@ -239,12 +235,16 @@ class Packed:
         while True:
             said = insert_many(self._m, self._f, self._n, ids, radii, centres, shared, start)
             if said == events.DONE:
-                return
+                break
             start = int(self._m[at.STOPPED])
             if said == events.PACK:
                 self._pack(self._unpack(), self.value, self._ids_cap)
             else:
                 self._note_labels()
+        scattered = int(self._m[at.SLOTS_USED]) - self._in_order
+        if self._lists and scattered > _SCATTERED + len(self) // 4:
+            # Ids are listed, and a quarter of them lie apart from those they are told with.
+            self._pack(self._unpack(), self.value, self._ids_cap)
 
     def delete(self, id: int) -> None:
         """See `Structure`; O(log n)."""
