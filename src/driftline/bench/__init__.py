@@ -15,6 +15,7 @@ BENCHMARKS = {
     "parametric": "What does a subscription that moves cost, and what if it is made anew instead?",
     "evolving": "What does it cost to find subscriptions that move with time and the environment?",
     "views": "What does it cost to keep the least of a range right, for a million ranges?",
+    "value-based": "Who is told that a value moved, how fast, and in how few ranges of radii?",
     "overlay": "What does it cost a network of brokers to learn who wants what, and to bring it?",
 }
 """Every benchmark by name, with its question; the module has the same name."""

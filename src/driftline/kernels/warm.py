@@ -20,6 +20,13 @@ from driftline.kernels.keys import (
 )
 from driftline.kernels.layout import EQ, GE, NUMBER, SPARE_WORDS, TYPE_SPAN
 from driftline.kernels.match import match_event, match_many
+from driftline.kernels.moved_changes import delete_many, insert_many, read_many
+from driftline.kernels.moved_events import ROW, tell_many, tell_ring
+from driftline.kernels.moved_layout import make_room as make_moved_room
+from driftline.kernels.moved_listing import list_ids, list_ring
+from driftline.kernels.moved_packing import count_entries
+from driftline.kernels.moved_packing import pack as pack_moved
+from driftline.kernels.moved_packing import unpack as unpack_moved
 from driftline.kernels.range_blocks import least_within, make_room, pack, unpack
 from driftline.kernels.range_min import MESSAGE, change_tuples
 from driftline.kernels.range_slabs import affected, affects_any, begin_ranges, set_ranges
@@ -54,6 +61,7 @@ def warm_up() -> None:
     text_key(texts, 0, 0)
     _warm_range_min()
     _warm_range_slabs()
+    _warm_moved()
 
 
 def _warm_range_min() -> None:
@@ -73,3 +81,20 @@ def _warm_range_slabs() -> None:
     set_ranges(m, points, held, np.zeros(1, np.int64), np.zeros((1, 2), np.int64), 0)
     affected(m, points, rows, np.zeros(2, np.int64), np.zeros(1, np.int32))
     affects_any(m, points, rows, np.zeros(1, np.bool_))
+
+
+def _warm_moved() -> None:
+    m = make_moved_room(1, 1, 2, 2)
+    f, n = m.view(np.float64), m.view(np.int32)
+    ids, whole, floats, ones = np.arange(2), np.zeros(2, np.int64), np.zeros(2), np.ones(2)
+    count_entries(ones, whole, whole, np.zeros(3, np.int64))
+    pack_moved(m, f, n, ids, ones, whole, whole, floats, 1)
+    rows, ends = np.zeros((256, ROW), np.int64), np.zeros(3, np.int64)
+    for tell in (tell_many, tell_ring):
+        tell(m, f, n, ones, np.ones((2, 2)), rows, rows.view(np.float64), ends, 0)
+    list_ids(m, n, rows, ends, np.zeros(8, np.int32), np.zeros(3, np.int64), 0)
+    list_ring(m, n, 0, np.zeros(8, np.int32), 0)
+    read_many(m, f, n, ids, floats, floats, whole, whole)
+    delete_many(m, f, n, ids)
+    insert_many(m, f, n, ids, ones, floats, False, 0)
+    unpack_moved(m, f, n, ids, ones, whole, whole, floats)

@@ -8,6 +8,6 @@ is folded into what the subscriber knows (at its edge), which may be something t
 
 Read `range_min` (the least or largest y of the tuples whose x is in a range); `rows` (a row's
 change as one message), then what rides on it: `range_sum` (COUNT, SUM, AVG, and MIN and MAX over
-any condition), `distinct`, `join`. `news` is what folds tell, `cells` how values lie in what they
-dump.
+any condition), `distinct`, `join`; `value_based` (who is told that a value moved far enough).
+`news` is what folds tell, `cells` how values lie in what they dump.
 """
