@@ -350,7 +350,7 @@ def test_a_message_that_contradicts_what_is_known_is_a_gap(row: dict) -> None:
     assert network.told("least")[-1][1] == {"MIN(per)": 7, "MAX(per)": 7}
 
 
-@pytest.mark.parametrize("key", [None, [1], 2**70, object()], ids=str)
+@pytest.mark.parametrize("key", [None, [1], 2**70], ids=str)
 def test_a_key_that_is_none_is_refused(key: object) -> None:
     network = Network(Role.PEER, advertised=False)
     for party in (network.publisher, network.keeper):
