@@ -5,23 +5,20 @@ or of something he did not ask for, and what he lets through is what he wants. A
 when nothing is on its way any more, everything must be as if there had been none: tables say what
 follows from the subscriptions alone, an event reaches exactly those whom it concerns, and patterns
 go on from where they were. Before that is tried variables move once more while events are on their
-way: what was confirmed must count.
+way: what was confirmed must count. In half of the runs there are tables, too (`tables`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from driftline.broker.effects import Deliver
-from driftline.broker.environment import OWN
 from driftline.broker.links import Role
 from driftline.broker.requests import (
     Advertise,
     Cancel,
     Confirm,
-    Interested,
     Observed,
     Publish,
     Resume,
@@ -32,19 +29,17 @@ from driftline.broker.requests import (
 )
 from driftline.broker.settings import Settings
 from driftline.model.advertisement import Advertisement, advertisement_covers
-from driftline.model.covering import Statement, covers, intersects
+from driftline.model.covering import Statement, covers
 from driftline.model.event import Event
-from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
-from driftline.model.subscription import Subscription
 from driftline.model.value import Value
-from driftline.model.view import View
 from driftline.moving.evolving.ways import WAYS
 from driftline.sim import checkers
 from driftline.sim.checkers import Violation
 from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
+from driftline.sim.probes import Probes
 from driftline.sim.story import Story, Version
 from driftline.sim.tables import WITNESS, Doors, TableRun
 from driftline.sim.texts import advertised, condition, evolving, offered, parsed
@@ -455,55 +450,19 @@ class Scenario:
     # What must hold in the end
 
     def _probe(self) -> None:
-        """Does an event reach exactly those whom it concerns, and a pattern go on?"""
-        overlay = self.overlay
-        references = {id: _reference(overlay, party, id) for party, id in _patterns(overlay)}
-        for broker in overlay.names():
+        """In peace: events from every broker, and those that a pattern is about."""
+        probes = Probes(
+            self.overlay, self.story, self._publish, advertised=self._settings.advertised
+        )
+        for broker in self.overlay.names():
             publisher = self._party(f"{broker}-p0", broker)
             for _ in range(3):
-                self._publish_and_see(publisher, references)
-            self._ask_who_is_interested(publisher)
+                probes.publish(publisher)
+            # A broker with a master tells others that it wants everything.
+            offer = advertised(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
+            probes.ask(publisher, offer, surely=self.plan.topology != "mixed")
         for _ in range(12):
-            self._publish_and_see(self._source, references)
-
-    def _publish_and_see(self, publisher: Party, references: dict[str, SequenceMatcher]) -> None:
-        overlay = self.overlay
-        before = {name: len(party.told) for name, party in overlay.parties.items()}
-        event = self._publish(publisher)
-        overlay.run()
-        allowed = True
-        if self._settings.advertised:
-            allowed = any(one.covers(event) for one in publisher.offers.values())
-            reply = publisher.answered[f"publish {checkers.number_of(event)}"]
-            if (reply.refused is None) is not allowed:
-                raise Violation(f"{publisher.name} may publish {event}: {allowed}, {reply}")
-        stamped, env = checkers.entered(overlay, self.story, checkers.number_of(event))
-        for name, party in overlay.parties.items():
-            expected = _concerned(party, stamped, env, references) if allowed else set()
-            new = party.told[before[name] :]
-            told = [set(one.subscriptions) for one in new]
-            if told != ([expected] if expected else []):
-                raise Violation(
-                    f"{stamped} of {publisher.name} in {env}: {name} was told {told}, "
-                    f"wanted {expected}"
-                )
-            if any(one.event != stamped or _given(one) != env for one in new):
-                raise Violation(f"{stamped} in {env} came to {name} as {new}")
-
-    def _ask_who_is_interested(self, publisher: Party) -> None:
-        says = advertised(f"SELECT * FROM q WHERE {offered(self._draw)} AND y IS NOT NULL")
-        self.overlay.ask(publisher, Interested("interested", says))
-        self.overlay.run()
-        reply = publisher.answered["interested"]
-        expected = any(
-            intersects(says, standing.statement, standing.params)
-            for party in self.overlay.parties.values()
-            for standing in party.wants.values()
-        )
-        # A broker with a master tells others that it wants everything: then yes is said too often.
-        surely = expected or self.plan.topology != "mixed"
-        if reply.silent or (surely and reply.interested is not expected):
-            raise Violation(f"is anybody interested in {says}? {expected}; came {reply}")
+            probes.publish(self._source)
 
     def _leave(self) -> None:
         """When all have gone, is nothing left of them?"""
@@ -516,42 +475,3 @@ class Scenario:
             party.offers.clear()
         overlay.run()
         checkers.nothing_left(overlay)
-
-
-def _patterns(overlay: Overlay) -> list[tuple[Party, str]]:
-    return [
-        (party, id)
-        for party in overlay.parties.values()
-        for id, standing in party.wants.items()
-        if isinstance(standing.statement, Pattern)
-    ]
-
-
-def _reference(overlay: Overlay, party: Party, id: str) -> SequenceMatcher:
-    """The reference, as far as the party's broker has come."""
-    sequence = overlay.station(party.broker).broker.edge.sequence(id)
-    assert sequence is not None
-    reference = SequenceMatcher(sequence.pattern)
-    reference.found = list(sequence.found)
-    return reference
-
-
-def _given(deliver: Deliver) -> dict[str, Value]:
-    """The environment that an event was stamped with where it entered."""
-    return {name: value for name, value in deliver.stamps.items() if not name.startswith(OWN)}
-
-
-def _concerned(
-    party: Party, event: Event, env: Mapping[str, Value], references: dict[str, SequenceMatcher]
-) -> set[str]:
-    """The subscriptions of a party that an event satisfies or completes."""
-    found = set()
-    for id, standing in party.wants.items():
-        if isinstance(standing.statement, View):
-            continue
-        if isinstance(standing.statement, Subscription):
-            if standing.matches(event, env):
-                found.add(id)
-        elif references[id].take(standing.scope(event, env)) is not None:
-            found.add(id)
-    return found
