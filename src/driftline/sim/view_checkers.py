@@ -68,8 +68,9 @@ class ViewStory:
     witnesses: dict[str, str] = field(default_factory=dict)
     """The ids of the witnesses' views, and their tables."""
     _followed: dict[str, _Followed] = field(default_factory=dict)
-    _lost: set[str] = field(default_factory=set)
-    """Those of which something that was kept was forgotten, and that were not told all anew."""
+    _lost: dict[str, int] = field(default_factory=dict)
+    """Those of which something that was kept was forgotten, and that were not told all anew, with
+    how often they had begun by then."""
     _read: dict[str, int] = field(default_factory=dict)
 
     def becomes(self, id: str, standing: Standing, *, anew: bool) -> Standing:
@@ -81,12 +82,17 @@ class ViewStory:
         versions[epoch] = Version(standing, last.begun + anew)
         return standing
 
+    def _newest(self, id: str) -> Version:
+        return next(reversed(self.versions[id].values()))
+
     def read(self, party: Party) -> None:
         """Judge what a party was told since it was last looked at."""
         new = party.told[self._read.get(party.name, 0) :]
         self._read[party.name] = len(party.told)
         for deliver in new:
-            self._lost.update(deliver.gaps)
+            for id in deliver.gaps:
+                if id in self.versions:
+                    self._lost[id] = self._newest(id).begun
             for id, epoch in zip(deliver.subscriptions, deliver.epochs, strict=True):
                 if id in deliver.news:
                     version = self.versions[id][epoch]
@@ -100,10 +106,10 @@ class ViewStory:
         if life < party.anew and id not in self.witnesses:
             return  # Its broker has forgotten that, and the party has asked anew.
         gap = news[0].kind is NotificationKind.GAP
-        if id in self._lost and not gap and news[0].kind is not NotificationKind.SNAPSHOT:
-            return
-        if id in self._lost:
-            self._lost.remove(id)
+        if version.begun <= self._lost.get(id, 0):
+            if not gap and news[0].kind is not NotificationKind.SNAPSHOT:
+                return
+            del self._lost[id]
             self._followed.pop(id, None)
         one = self._followed.get(id)
         if one is None or one.version.begun != version.begun or one.life < party.anew <= life:
@@ -164,10 +170,10 @@ class ViewStory:
     def rest(self, party: Party, id: str, contents: Contents) -> None:
         """When nothing is on its way, does a party know what is so now?"""
         one = self._followed.get(id)
-        newest = list(self.versions[id].values())[-1]
+        newest = self._newest(id)
         if one is not None and (one.life < party.anew or one.version.begun != newest.begun):
             one = None
-        if id in self._lost:
+        if newest.begun <= self._lost.get(id, 0):
             raise Violation(f"{party.name} missed something of {id}, and was not told all anew")
         known = [] if one is None else _values(one.told)
         began = newest.view.of is not ViewKind.AGGREGATES or (one is not None and one.told.began)
