@@ -95,7 +95,7 @@ def test_what_evolves_is_told_less_often(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_update_that_is_not_made_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Edge, "move", lambda self, id, standing: None)
+    monkeypatch.setattr(Edge, "move", lambda self, id, standing, **how: None)
     monkeypatch.setattr(evolving_traffic, "SECONDS", 5)
     with pytest.raises(AssertionError, match="not those whom it concerns"):
         evolving_traffic.measured(False, lambda text: None)

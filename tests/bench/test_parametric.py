@@ -57,7 +57,7 @@ def test_all_of_the_study_is_reported(small: None) -> None:
 def test_an_update_that_is_not_made_is_no_result(
     matcher: str, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Edge, "move", lambda self, id, standing: None)
+    monkeypatch.setattr(Edge, "move", lambda self, id, standing, **how: None)
     with pytest.raises(AssertionError, match=r"different events|told were"):
         one_broker.measured(matcher, 33, 40)
 

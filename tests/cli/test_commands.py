@@ -28,6 +28,7 @@ def test_check_gives_the_same_as_json(driftline):
         "environment": ["open"],
         "now": False,
         "elapsed": True,
+        "messages": None,
         "warnings": [],
     }
 

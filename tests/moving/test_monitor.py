@@ -76,7 +76,7 @@ def test_the_checker_sees_what_is_told_under_a_value_of_the_past(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The network is told of every change and the edge of none: told is what once held."""
-    monkeypatch.setattr(Edge, "move", lambda self, id, standing: None)
+    monkeypatch.setattr(Edge, "move", lambda self, id, standing, **how: None)
     lost, wrong = followed("update", 0, 200).lost_and_wrong()
     assert lost or wrong
 

@@ -437,8 +437,10 @@ class Broker:
         """What follows from what is said of a table."""
         told: list[Effect] = []
         taken: set[str] = set()
+        # Rows may move by themselves only where table and follower are in one process.
+        stamps = self.environment.values if self.settings.alone else {}
         for message in messages:
-            parcel = Parcel(self.name, self._count(), message)
+            parcel = Parcel(self.name, self._count(), message, stamps=stamps)
             if not self.settings.alone and not _fits(parcel):
                 # It says a row twice, and can be too long where the row was not: a snapshot, which
                 # comes in parts, can always be had.
