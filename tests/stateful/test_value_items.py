@@ -125,4 +125,4 @@ def test_a_table_is_loaded_into_what_fits_it() -> None:
     far = Reference(100.0)
     far.insert(1, 9, 92.0)
     far.insert(2, 9, 108.0)
-    assert type(load(far.dump())) is Combined
+    assert load(far.dump()).ranked

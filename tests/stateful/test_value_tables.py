@@ -22,29 +22,6 @@ from tests.stateful.value_kinds import KINDS, OURS, Walk
 # Labels
 
 
-def test_labels_stay_in_order_where_gaps_are_used_up() -> None:
-    """Each comes between the two that came last: every gap is half of the one before."""
-    ring = Classes(0.0)
-    low, high = -40.0, 40.0
-    ring.insert(0, 100, low)
-    ring.insert(1, 100, high)
-    for id in range(2, 1000):
-        middle = (low + high) / 2
-        ring.event(middle)
-        ring.insert(id, 100)
-        low, high = (middle, high) if id % 2 else (low, middle)
-        if high - low < 1e-9:
-            low, high = high, high + 1e-3
-    moved = ring.take_relabelled()
-    assert moved
-    assert ring.take_relabelled() == []
-    ring._check()
-    again = Classes.load(ring.dump())
-    for value in (59.0, -30.0, 75.0, -41.5):
-        assert sorted(again.tell(value)) == sorted(ring.tell(value))
-    again._check()
-
-
 def test_a_weight_balanced_tree_spreads_its_labels() -> None:
     """The same for the paper's tree: each comes just below the last one."""
     tree, classes = BWTree(0.0), Classes(0.0)
@@ -64,7 +41,7 @@ def test_a_value_that_goes_on_and_on_uses_no_gap_up() -> None:
         for id in range(3000):
             ring.event(way * id / 100)
             ring.insert(id, 1000)
-        assert ring.take_relabelled() == []
+        assert ring.take_shifts() == []
         ring._check()
 
 

@@ -11,7 +11,8 @@ changes     enter, leave, move        match     which entries an event satisfies
 motion      bounds that move with time
 range_blocks, range_min               points (x, y), and whose minimum over a range of x changes
 range_slabs                           the ranges that such a change affects
-moved_layout, …_rings, …_tree, …_events, …_listing, …_changes, …_packing   who hears of a move
+moved_layout, …_labels, …_rings, …_tree, …_events, …_listing, …_changes, …_packing
+                                      who hears of a move
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A new one with a radius that nobody has is an entry of its own, alone in it. One with the radius of
 others joins the last entry of that radius, if all of an entry stay in the order of a circle, see
-`fits`; if not, or where entries must have one centre and it has another, it begins another entry of
-that radius, with the next ring number.
+`fits`; if not, or where entries must have one centre and it has another, or where the circle has no
+label left, it begins another entry of that radius, with the next ring number.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from driftline.kernels.jit import inlined, jit
 from driftline.kernels.moved_events import AGAIN, DONE, PACK
+from driftline.kernels.moved_labels import label_of
 from driftline.kernels.moved_layout import (
     B_COUNT,
     B_LEAST,
@@ -32,16 +33,17 @@ from driftline.kernels.moved_layout import (
     JOINS,
     LOWS,
     MEASURE,
+    NONE,
     NUMBERS_USED,
     POSITIONS,
     R_COUNT,
     R_HOME,
     RANKED,
-    RELABELLED,
     RINGS_CAP,
     RINGS_USED,
     RISING,
     S_CLASS,
+    SHIFT_BY,
     SLOTS_CAP,
     SLOTS_MAX,
     SLOTS_USED,
@@ -61,7 +63,6 @@ from driftline.kernels.moved_rings import (
     collapse,
     find_class,
     find_place,
-    label_of,
     least_centre,
     most_centre,
     ring_delete,
@@ -168,6 +169,7 @@ def _add_entry(
     f[b + B_MOST + s] = centre
     n[2 * b + B_REF + s] = id
     n[2 * b + B_RING + s] = ring
+    m[RANKED] += 1 if ring > 0 else 0
     m[b + B_COUNT] += 1
     _settle(m, n, id, (b - m[DATA]) // BLOCK_WORDS)
     if s == 0 and p > 0:
@@ -180,6 +182,7 @@ def _remove_entry(m: Words, f: Floats, n: Numbers, p: int, s: int) -> None:
     """Take an entry out of a block, to which nothing waits."""
     b = block(m, n, p)
     last = m[b + B_COUNT] - 1
+    m[RANKED] -= 1 if n[2 * b + B_RING + s] > 0 else 0
     for slot in range(s, last):
         _move_entry(f, n, b, slot, b, slot + 1)
     m[b + B_COUNT] = last
@@ -214,8 +217,8 @@ def _joins(m: Words, f: Floats, b: int, s: int, centre: float) -> bool:
 
 
 @jit
-def _join(m: Words, f: Floats, n: Numbers, p: int, s: int, id: int, centre: float) -> None:
-    """One more subscription for an entry of a block, to which nothing waits."""
+def _join(m: Words, f: Floats, n: Numbers, p: int, s: int, id: int, centre: float) -> bool:
+    """One more subscription for an entry of a block, to which nothing waits; False: it is full."""
     b = block(m, n, p)
     ref = n[2 * b + B_REF + s]
     if ref >= 0:
@@ -230,11 +233,14 @@ def _join(m: Words, f: Floats, n: Numbers, p: int, s: int, id: int, centre: floa
         if f[b + B_LEAST + s] == f[b + B_MOST + s]:
             collapse(m, f, n, ring, f[b + B_LEAST + s])
     slot = ring_insert(m, f, n, ring, id, centre, m[RISING] == 1)
+    if slot == NONE:
+        return False
     n[m[HOMES] + id] = -(1 + slot)
     if centre < f[b + B_LEAST + s] or centre > f[b + B_MOST + s]:
         f[b + B_LEAST + s] = least_centre(m, f, n, ring)
         f[b + B_MOST + s] = most_centre(m, f, n, ring)
         refresh_path(m, f, n, p)
+    return True
 
 
 @jit
@@ -286,10 +292,7 @@ def _insert(m: Words, f: Floats, n: Numbers, id: int, radius: float, centre: flo
     m[COUNT] += 1
     if s == 0 or f[b + B_RADIUS + s - 1] != radius:
         _add_entry(m, f, n, p, s, id, radius, centre, 0)
-    elif _joins(m, f, b, s - 1, centre):
-        _join(m, f, n, p, s - 1, id, centre)
-    else:
-        m[RANKED] = 1
+    elif not _joins(m, f, b, s - 1, centre) or not _join(m, f, n, p, s - 1, id, centre):
         _add_entry(m, f, n, p, s, id, radius, centre, n[2 * b + B_RING + s - 1] + 1)
 
 
@@ -308,7 +311,7 @@ def insert_many(
 
     A centre that is NaN is the value, or, if shared, one that somebody with this radius has: it is
     written there. Says DONE, or PACK or AGAIN: to be called again from m[STOPPED] on, when all is
-    packed anew, or when it has been noted which labels have changed.
+    packed anew, or when it has been noted which labels have been shifted.
     """
     for i in range(start, len(ids)):
         m[STOPPED] = i
@@ -324,7 +327,7 @@ def insert_many(
         if centres[i] != centres[i]:
             centres[i] = f[VALUE]
         _insert(m, f, n, ids[i], radii[i], centres[i])
-        if m[RELABELLED] != 0:
+        if m[SHIFT_BY] != 0:
             m[STOPPED] = i + 1
             return AGAIN
     return DONE

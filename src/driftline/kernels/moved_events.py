@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.jit import inlined, jit
+from driftline.kernels.moved_labels import label_of
 from driftline.kernels.moved_layout import (
     AT_CHILD,
     AT_GROUP,
@@ -53,7 +54,6 @@ from driftline.kernels.moved_layout import (
 )
 from driftline.kernels.moved_rings import (
     collapse,
-    label_of,
     least_centre,
     most_centre,
     ring_falls,
@@ -308,7 +308,7 @@ def tell_many(
                 return NO_ROOM
             m[AT_ROW] = -1
             m[RISING] = 1 if up else 0
-            if m[RANKED] == 1:
+            if m[RANKED] > 0:
                 _write_rings(m, n, o, ends[i], count)
         f[VALUE] = value
         ends[i + 1] = count

@@ -80,7 +80,7 @@ def _list_places(m: Words, n: Numbers, first: int, last: int, ids: Numbers, coun
                 ids[count] = refs[s]
                 count += 1
             else:
-                count = list_ring(m, n, -(1 + refs[s]), ids, count)
+                count = _list_ring(m, n, -(1 + refs[s]), ids, count)
     return count
 
 
@@ -93,6 +93,6 @@ def _fetch_ahead(m: Words, b: int) -> None:
 
 
 @jit
-def list_ring(m: Words, n: Numbers, ring: int, ids: Numbers, count: int) -> int:
+def _list_ring(m: Words, n: Numbers, ring: int, ids: Numbers, count: int) -> int:
     first = n[2 * class_at(m, n[ring_at(m, ring) + R_FRONT]) + C_FIRST]
     return slots_between(m, n, first, n[2 * slot_at(m, first) + S_PREV], ids, count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.kernels.jit import inlined, jit
+from driftline.kernels.moved_labels import label_of
 from driftline.kernels.moved_layout import (
     AT,
     AT_ROW,
@@ -56,7 +57,7 @@ from driftline.kernels.moved_layout import (
     ring_at,
     slot_at,
 )
-from driftline.kernels.moved_rings import centre_of, label_of, new_class
+from driftline.kernels.moved_rings import centre_of, new_class
 from driftline.kernels.moved_tree import clear_child, push_all, refresh_between, refresh_block
 from driftline.kernels.types import Numbers, Words
 
@@ -139,8 +140,7 @@ def _pack_entry(
     f[b + B_LEAST + s] = centres[i]
     f[b + B_MOST + s] = centres[end - 1]
     n[2 * b + B_RING + s] = rings[i]
-    if rings[i] > 0:
-        m[RANKED] = 1
+    m[RANKED] += 1 if rings[i] > 0 else 0
     if end == i + 1 and labels[i] == 0:
         n[2 * b + B_REF + s] = ids[i]
         n[m[HOMES] + ids[i]] = 1 + number

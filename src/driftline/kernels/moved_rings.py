@@ -8,17 +8,14 @@ falls, the other way round. So the subscriptions stand in a circle that never ch
 Theorem 1], of which each class is an arc, and so is whatever is told.
 
 A class is one of a doubly linked list; subscriptions (slots) are linked in a circle; which class a
-slot is in is found from the class it began in (union-find). A label is a number for a place in the
-circle: a slot is within an arc if `label - first <= last - first`, modulo 2^64. Who joins a class
-gets the label of one in it. A new label lies in the gap between two, near the one that the value
-came from, so that a value that goes on and on does not halve a gap each time. Where a gap is used
-up, labels nearby are spread evenly: over the smallest range of 2^k labels that is sparse enough
-(M. Bender and others: Two simplified algorithms for maintaining order in a list, 2002).
+slot is in is found from the class it began in (union-find). Its place in the circle has a label,
+see `moved_labels`; who joins a class gets the label of one in it.
 """
 
 from __future__ import annotations
 
 from driftline.kernels.jit import inlined, jit
+from driftline.kernels.moved_labels import half_gap, label_of, new_label, next_slot, widen_gap
 from driftline.kernels.moved_layout import (
     C_COUNT,
     C_FIRST,
@@ -34,9 +31,6 @@ from driftline.kernels.moved_layout import (
     R_COUNT,
     R_FINGER,
     R_FRONT,
-    RELABELLED,
-    RELABELLED_BASE,
-    RELABELLED_BITS,
     S_CLASS,
     S_ID,
     S_NEXT,
@@ -52,12 +46,6 @@ from driftline.kernels.moved_layout import (
     slot_at,
 )
 from driftline.kernels.types import Numbers, Words
-
-STRIDE = 1 << 32  # how far from the last one a new label is, if there is room
-_SPARSE = 1.4  # a range of 2^k labels may have (2 / 1.4)^k of them
-_RANGE_MIN = 5  # a range is spread with gaps of at least 1.4^5
-_POSITIVE = (1 << 63) - 1
-
 
 # Classes.
 
@@ -205,86 +193,6 @@ def ring_falls(
     f[class_at(m, number)] = value
 
 
-# Labels.
-
-
-@inlined
-def label_of(m: Words, slot: int) -> int:
-    return m[slot_at(m, slot)]
-
-
-@inlined
-def _next(m: Words, n: Numbers, slot: int) -> int:
-    return n[2 * slot_at(m, slot) + S_NEXT]
-
-
-@inlined
-def _prev(m: Words, n: Numbers, slot: int) -> int:
-    return n[2 * slot_at(m, slot) + S_PREV]
-
-
-@inlined
-def _half_gap(m: Words, below: int, above: int) -> int:
-    """How far is it to the middle between two labels? 0: there is none between them."""
-    gap = label_of(m, above) - label_of(m, below)
-    return STRIDE if gap == 0 else (gap >> 1) & _POSITIVE
-
-
-@inlined
-def _together(m: Words, slot: int, base: int, bits: int) -> bool:
-    """Is the label in the range of 2^bits labels that another is in?"""
-    return ((label_of(m, slot) ^ base) >> bits) == 0
-
-
-@jit
-def _spread(m: Words, n: Numbers, ring: int, slot: int) -> None:
-    """Give labels around a slot more room. Their order in the circle stays as it is."""
-    base, bits, allowed = label_of(m, slot), _RANGE_MIN, (2.0 / _SPARSE) ** _RANGE_MIN
-    first = last = slot
-    labels = 1
-    while True:
-        while _together(m, _prev(m, n, first), base, bits) and _prev(m, n, first) != last:
-            before = _prev(m, n, first)
-            labels += 1 if label_of(m, before) != label_of(m, first) else 0
-            first = before
-        while _together(m, _next(m, n, last), base, bits) and _next(m, n, last) != first:
-            behind = _next(m, n, last)
-            labels += 1 if label_of(m, behind) != label_of(m, last) else 0
-            last = behind
-        if labels < allowed or bits == 63:
-            break
-        bits += 1
-        allowed *= 2.0 / _SPARSE
-    base = (base >> bits) << bits
-    step = ((1 << bits) - 1 if bits < 63 else _POSITIVE) // labels
-    _number(m, n, first, last, base, step)
-    m[RELABELLED], m[RELABELLED_BASE], m[RELABELLED_BITS] = 1 + ring, base, bits
-
-
-@inlined
-def _number(m: Words, n: Numbers, first: int, last: int, label: int, step: int) -> None:
-    """Number from one slot to another, evenly."""
-    slot, old = first, label_of(m, first)
-    while True:
-        a = slot_at(m, slot)
-        if m[a] != old:
-            old = m[a]
-            label += step
-        m[a] = label
-        if slot == last:
-            return
-        slot = _next(m, n, slot)
-
-
-@jit
-def _new_label(m: Words, n: Numbers, ring: int, below: int, above: int, near_below: bool) -> int:
-    """A label between those of two neighbours in the circle, near one of them."""
-    if _half_gap(m, below, above) == 0:
-        _spread(m, n, ring, below)
-    offset = min(_half_gap(m, below, above), STRIDE)
-    return label_of(m, below) + offset if near_below else label_of(m, above) - offset
-
-
 # Changes.
 
 
@@ -352,28 +260,34 @@ def begin_ring(
 def ring_insert(
     m: Words, f: Floats, n: Numbers, ring: int, id: int, centre: float, rising: bool
 ) -> int:
-    """Put a subscription where its centre belongs; its slot. The ring is no pending collapse."""
+    """Put a subscription where its centre belongs; its slot, or NONE if the ring is full.
+
+    The ring is no pending collapse.
+    """
     q = ring_at(m, ring)
     number = find_place(m, f, n, ring, centre)
-    n[q + R_COUNT] += 1
     if number != NONE and centre_of(m, f, number) == centre:
         c = 2 * class_at(m, number)
         last = n[c + C_LAST]
-        slot = _new_slot(m, n, id, label_of(m, last), last, _next(m, n, last), number)
+        slot = _new_slot(m, n, id, label_of(m, last), last, next_slot(m, n, last), number)
         n[c + C_LAST] = slot
         n[c + C_COUNT] += 1
+        n[q + R_COUNT] += 1
         n[q + R_FINGER] = number
         return slot
     before = n[q + R_BACK] if number == NONE else number
     below = n[2 * class_at(m, before) + C_LAST]
-    above = _next(m, n, below)
+    above = next_slot(m, n, below)
+    if half_gap(m, below, above) == 0 and not widen_gap(m, n, below, above):
+        return NONE
     behind = n[q + R_FRONT] if number == NONE else n[2 * class_at(m, number) + C_NEXT]
     # At an end of the queue a label comes next to that end, whatever the value did.
     near_below = behind == NONE or (rising and number != NONE)
-    label = _new_label(m, n, ring, below, above, near_below)
+    label = new_label(m, below, above, near_below)
     fresh = new_class(m, f, n, ring, centre, m[SLOTS_USED])
     _link(m, n, q, number, fresh, behind)
     n[q + R_FINGER] = fresh
+    n[q + R_COUNT] += 1
     return _new_slot(m, n, id, label, below, above, fresh)
 
 

@@ -23,7 +23,7 @@ from driftline.kernels.match import match_event, match_many
 from driftline.kernels.moved_changes import delete_many, insert_many, read_many
 from driftline.kernels.moved_events import ROW, tell_many, tell_ring
 from driftline.kernels.moved_layout import make_room as make_moved_room
-from driftline.kernels.moved_listing import list_ids, list_ring
+from driftline.kernels.moved_listing import list_ids
 from driftline.kernels.moved_packing import count_entries
 from driftline.kernels.moved_packing import pack as pack_moved
 from driftline.kernels.moved_packing import unpack as unpack_moved
@@ -93,7 +93,6 @@ def _warm_moved() -> None:
     for tell in (tell_many, tell_ring):
         tell(m, f, n, ones, np.ones((2, 2)), rows, rows.view(np.float64), ends, 0)
     list_ids(m, n, rows, ends, np.zeros(8, np.int32), np.zeros(3, np.int64), 0)
-    list_ring(m, n, 0, np.zeros(8, np.int32), 0)
     read_many(m, f, n, ids, floats, floats, whole, whole)
     delete_many(m, f, n, ids)
     insert_many(m, f, n, ids, ones, floats, False, 0)

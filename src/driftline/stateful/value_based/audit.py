@@ -27,7 +27,7 @@ def check_memory(m: Words, f: Floats, n: Numbers, rule: Rule, ids_cap: int) -> N
     blocks = int(m[at.BLOCKS])
     assert 1 <= blocks <= m[at.NUMBERS_USED] <= m[at.BLOCKS_CAP]
     assert m[at.AT_ROW] == -1
-    count, last = 0, (-math.inf, 0)
+    count, ranked, last = 0, 0, (-math.inf, 0)
     for p in range(blocks):
         count += _check_block(m, f, n, rule, p)
         b = at.block(m, n, p)
@@ -36,10 +36,12 @@ def check_memory(m: Words, f: Floats, n: Numbers, rule: Rule, ids_cap: int) -> N
             for s in range(m[b + at.B_COUNT])
         ]
         assert all(one < two for one, two in zip([last, *keys], keys, strict=False))
-        assert m[at.RANKED] or not any(ring for _, ring in keys)
+        ranked += sum(ring > 0 for _, ring in keys)
         assert f[m[at.LOWS] + p] == (keys[0][0] if p else -math.inf)
         last = keys[-1] if keys else last
     assert count == m[at.COUNT]
+    assert ranked == m[at.RANKED]
+    assert m[at.SHIFT_BY] == 0
     assert np.count_nonzero(n[m[at.HOMES] :][:ids_cap]) == count
     nothing = [math.inf, -math.inf, -math.inf, math.inf, math.inf, -math.inf]
     for level in range(m[at.LEVELS]):
@@ -110,6 +112,8 @@ def _check_ring(m: Words, f: Floats, n: Numbers, ring: int, least: float, most: 
         assert n[2 * c + at.C_PREV] == before
         assert n[2 * c + at.C_RING] == ring
         slot, members = int(n[2 * c + at.C_FIRST]), 1
+        # Those with one label are in one class, so they are told together.
+        assert not slots or m[at.slot_at(m, slot)] != m[at.slot_at(m, slots[-1])]
         slots.append(slot)
         while slot != n[2 * c + at.C_LAST]:
             slot = int(n[2 * at.slot_at(m, slot) + at.S_NEXT])
@@ -135,6 +139,7 @@ def _check_circle(m: Words, n: Numbers, slots: list[int]) -> None:
     labels = [int(m[at.slot_at(m, slot)]) % 2**64 for slot in slots]
     steps = [(two - one) % 2**64 for one, two in zip(labels, labels[1:] + labels[:1], strict=True)]
     assert sum(steps) in (0, 2**64)
+    assert not any(label % (1 << int(m[at.UNIT_BITS])) for label in labels)
     for slot, behind in zip(slots, slots[1:] + slots[:1], strict=True):
         a = 2 * at.slot_at(m, slot)
         assert n[a + at.S_NEXT] == behind

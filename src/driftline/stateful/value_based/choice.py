@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from driftline.errors import InvalidValue
 from driftline.stateful.value_based.classes import Classes
 from driftline.stateful.value_based.combined import Combined
 from driftline.stateful.value_based.packed import Packed
@@ -24,27 +23,21 @@ from driftline.stateful.value_based.rule import Rule
 from driftline.stateful.value_based.structure import read_table
 
 
-def structure_for(value: float, radii: object, rule: Rule = DEFAULT) -> Packed:
+def structure_for(
+    value: float, radii: object, rule: Rule = DEFAULT, label_bits: int = 64
+) -> Packed:
     """An empty structure for subscriptions with these radii.
 
     >>> type(structure_for(100.0, [2.0, 2.0])).__name__, type(structure_for(1.0, [2, 3])).__name__
     ('Classes', 'Combined')
     """
-    return _kind(rule, np.asarray(radii))(value, rule)
+    return _kind(rule, np.asarray(radii))(value, rule, label_bits)
 
 
-def load(table: pa.Table) -> Packed:
+def load(table: pa.Table, label_bits: int = 64) -> Packed:
     """The subscriptions of a table in the structure that is best for them."""
     read = read_table(table)
-    one_circle = read.rings is None or not read.rings.any()
-    kind = _kind(read.rule, read.radii) if one_circle else Combined
-    try:
-        return kind.load(table)
-    except InvalidValue:
-        if kind is Combined:
-            raise
-        # Radii that were changed may be one now, and their centres still several circles.
-        return Combined.load(table)
+    return _kind(read.rule, read.radii).load(table, label_bits)
 
 
 def with_radii(structure: Packed, radii: object) -> Packed:
@@ -55,7 +48,7 @@ def with_radii(structure: Packed, radii: object) -> Packed:
     known = structure.radius
     if known is None and (wanted == wanted[:1]).all():
         return structure
-    return structure if (wanted == known).all() else Combined.load(structure.dump())
+    return structure if (wanted == known).all() else Combined.of(structure)
 
 
 def _kind(rule: Rule, radii: NDArray[np.generic]) -> type[Packed]:

@@ -30,15 +30,16 @@ from driftline.stateful.value_based.structure import Ids
 class Classes(Packed):
     """See `Structure`: O(1) an event, amortised. All have one radius: another is refused.
 
-    So is a centre that is not in the order of the circle, which no history can bring about.
+    A centre that is not in the order of the circle, or finds no label left in it, begins another:
+    then an event is as in `Combined`.
     """
 
     _joins = True
 
-    def __init__(self, value: float, rule: Rule = DEFAULT) -> None:
+    def __init__(self, value: float, rule: Rule = DEFAULT, label_bits: int = 64) -> None:
         if not rule.circular:
             raise InvalidValue("rule", "one that keeps a circle in order", show(rule))
-        super().__init__(value, rule)
+        super().__init__(value, rule, label_bits)
 
     @property
     def radius(self) -> float | None:
@@ -50,11 +51,13 @@ class Classes(Packed):
 
     def _kernel(self) -> Callable[..., int]:
         # Whoever is alone is no ring, and the tree is small.
-        return events.tell_ring if self._ring() is not None else events.tell_many
+        return events.tell_ring if self._is_one_ring() else events.tell_many
 
-    def _ring(self) -> int | None:
-        ref = int(self._n[2 * self._entry() + at.B_REF])
-        return -(1 + ref) if len(self) and ref < 0 else None
+    def _is_one_ring(self) -> bool:
+        entry = self._entry()
+        if self._m[at.BLOCKS] > 1 or self._m[entry + at.B_COUNT] != 1:
+            return False
+        return bool(self._n[2 * entry + at.B_REF] < 0)
 
     def _insert(self, ids: Ids, radii: Floats, centres: Floats, shared: bool) -> None:
         if not len(ids):
@@ -62,12 +65,6 @@ class Classes(Packed):
         radius = self.radius or float(radii[0])
         if (radii != radius).any():
             raise InvalidValue("radius", f"{radius!r}, as all have it", "another")
-        known = centres[centres == centres].tolist()
-        if len(self):
-            entry = self._entry()
-            known += self._f[[entry + at.B_LEAST, entry + at.B_MOST]].tolist()
-        if known and not self.rule.fits(min(known), max(known), radius):
-            raise InvalidValue("centre", "one in the order of the circle", "another")
         super()._insert(ids, radii, centres, shared)
 
     def change_many(self, ids: object, radii: object) -> NDArray[np.bool_]:
@@ -78,6 +75,6 @@ class Classes(Packed):
         return super().change_many(ids, radii)
 
     def _pack(self, all_: Arranged, value: float, ids_cap: int) -> None:
-        if len(all_.ids) and ((all_.radii != all_.radii[0]).any() or all_.rings.any()):
-            raise InvalidValue("table", "one radius, and one circle", "several")
+        if len(all_.ids) and (all_.radii != all_.radii[0]).any():
+            raise InvalidValue("table", "one radius", "several")
         super()._pack(all_, value, ids_cap)

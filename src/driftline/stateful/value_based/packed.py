@@ -20,14 +20,14 @@ from driftline.errors import InvalidValue
 from driftline.kernels import moved_events as events
 from driftline.kernels import moved_layout as at
 from driftline.kernels.moved_changes import delete_many, insert_many, read_many
-from driftline.kernels.moved_listing import list_ids, list_ring
+from driftline.kernels.moved_listing import list_ids
 from driftline.kernels.moved_packing import count_entries, pack, unpack
 from driftline.model.subscription import Measure
 from driftline.stateful.value_based.audit import check_memory
-from driftline.stateful.value_based.circle import Arranged, arranged
+from driftline.stateful.value_based.circle import Arranged, admit_label_bits, arranged
 from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Floats, Rule
-from driftline.stateful.value_based.span import LABELS, Address, Span
+from driftline.stateful.value_based.span import LABELS, Address, Shift, Span
 from driftline.stateful.value_based.structure import (
     ID_MAX,
     SCHEMA,
@@ -92,9 +92,10 @@ class Packed:
     _joins: ClassVar[bool]
     """May those with one radius and different centres share an entry?"""
 
-    def __init__(self, value: float, rule: Rule = DEFAULT) -> None:
+    def __init__(self, value: float, rule: Rule = DEFAULT, label_bits: int = 64) -> None:
         self.rule = rule
-        self._relabelled: set[int] = set()
+        self.label_bits = admit_label_bits(label_bits)
+        self._shifts: list[Shift] = []
         self._lists = False
         nothing = np.zeros(0, np.int64)
         self._m = np.zeros(at.HEADER, np.int64)
@@ -110,6 +111,11 @@ class Packed:
     def value(self) -> float:
         """See `Structure`."""
         return float(self._f[at.VALUE])
+
+    @property
+    def ranked(self) -> bool:
+        """Is there any ring with another number than 0?"""
+        return bool(self._m[at.RANKED])
 
     # Events.
 
@@ -240,7 +246,7 @@ class Packed:
             if said == events.PACK:
                 self._pack(self._unpack(), self.value, self._ids_cap)
             else:
-                self._note_labels()
+                self._note_shift(ids[start - 1 : start])
         scattered = int(self._m[at.SLOTS_USED]) - self._in_order
         if self._lists and scattered > _SCATTERED + len(self) // 4:
             # Ids are listed, and a quarter of them lie apart from those they are told with.
@@ -259,15 +265,19 @@ class Packed:
         return bool(self.change_many([admit_held(self, id)], [radius])[0])
 
     def change_many(self, ids: object, radii: object) -> NDArray[np.bool_]:
-        """Give many another radius: who is told of the value at once?"""
+        """Give many another radius: who is told of the value at once?
+
+        Who has this radius already stays where it is.
+        """
         held, wanted = self._held(ids), self.rule.admit_radii(radii)
         if len(wanted) != len(held):
             raise InvalidValue("radii", f"one for each of {len(held)} ids", str(len(wanted)))
-        centres = self._read(held)[1]
+        radii_now, centres, _, _ = self._read(held)
         told = self.rule.tells_many(centres, wanted, self.value)
         centres[told] = self.value
-        delete_many(self._m, self._f, self._n, held)
-        self._insert(held, wanted, centres, False)
+        other = wanted != radii_now
+        delete_many(self._m, self._f, self._n, held[other])
+        self._insert(held[other], wanted[other], centres[other], False)
         return told
 
     def address(self, id: int) -> Address:
@@ -279,11 +289,14 @@ class Packed:
         """See `Structure`; O(1)."""
         return float(self._read(np.array([admit_held(self, id)]))[1][0])
 
-    def take_relabelled(self) -> list[int]:
-        """Those whose label has become another since this was asked last."""
-        ids = sorted(id for id in self._relabelled if id in self)
-        self._relabelled.clear()
-        return ids
+    def take_shifts(self) -> list[Shift]:
+        """How labels have moved since this was asked last, in order.
+
+        Nothing else changes an address but a change of radius. An address that is read has all
+        shifts so far in it: who keeps addresses takes the shifts first.
+        """
+        shifts, self._shifts = self._shifts, []
+        return shifts
 
     def _held(self, ids: object) -> Ids:
         held = admit_ids(ids)
@@ -303,14 +316,13 @@ class Packed:
         read_many(self._m, self._f, self._n, ids, radii, centres, rings, labels)
         return radii, centres, rings, labels
 
-    def _note_labels(self) -> None:
-        """Remember whose labels have become others."""
-        ring, base, bits = (int(one) for one in self._m[at.RELABELLED :][:3])
-        self._m[at.RELABELLED] = 0
-        ids = np.zeros(int(self._n[at.ring_at(self._m, ring - 1) + at.R_COUNT]), np.int32)
-        list_ring(self._m, self._n, ring - 1, ids, 0)
-        labels = self._read(ids.astype(np.int64))[3]
-        self._relabelled.update(ids[(labels ^ base) >> bits == 0].tolist())
+    def _note_shift(self, id: Ids) -> None:
+        """Remember which labels have moved in the ring of one who has just come."""
+        radii, _, rings, _ = self._read(id)
+        first, last, by = self._m[at.SHIFT_FIRST : at.SHIFT_BY + 1].tolist()
+        self._m[at.SHIFT_BY] = 0
+        shift = Shift(float(radii[0]), int(rings[0]), first % LABELS, last % LABELS, by)
+        self._shifts.append(shift)
 
     # All of it.
 
@@ -325,12 +337,19 @@ class Packed:
         )
 
     @classmethod
-    def load(cls, table: pa.Table) -> Self:
+    def load(cls, table: pa.Table, label_bits: int = 64) -> Self:
         """See `Structure`."""
         read = read_table(table)
-        made = cls(read.value, read.rule)
+        made = cls(read.value, read.rule, label_bits)
         ids = max(_FIRST_IDS, int(read.ids.max(initial=0)) + 1)
-        made._pack(arranged(read, cls._joins), read.value, ids)
+        made._pack(arranged(read, cls._joins, label_bits), read.value, ids)
+        return made
+
+    @classmethod
+    def of(cls, other: Packed) -> Self:
+        """The same subscriptions at the same addresses, with the shifts that were not yet taken."""
+        made = cls.load(other.dump(), other.label_bits)
+        made._shifts = other._shifts
         return made
 
     def __len__(self) -> int:
@@ -360,6 +379,9 @@ class Packed:
         self._f[at.VALUE], self._m[at.RISING] = value, rising
         self._m[at.MEASURE] = _MEASURES[self.rule.measure]
         self._m[at.JOINS] = self._joins and self.rule.circular
+        self._m[at.UNIT_BITS] = 64 - self.label_bits
+        # As many strides are in the circle as there are labels in a stride.
+        self._m[at.STRIDE] = 1 << (64 - self.label_bits // 2)
         columns = (all_.ids, all_.radii, all_.rings, all_.labels, all_.centres)
         pack(self._m, self._f, self._n, *columns, entries)
         self._in_order = int(self._m[at.SLOTS_USED])

@@ -4,6 +4,9 @@ A subscription has an address that no event changes: its radius, the number of i
 with that radius (nearly always 0), and its label, a place in the circle of its ring. All who are
 told of a value are said in a few spans of addresses: whole rings between two radii, or an arc of
 one ring. So a network that knows filters on static attributes can bring a value to those concerned.
+
+Where there is no label left between two, some labels of a ring move by so much: a shift says it to
+all who know addresses.
 """
 
 from __future__ import annotations
@@ -45,3 +48,26 @@ class Span(NamedTuple):
             return True
         start, end = self.arc
         return (label - start) % LABELS <= (end - start) % LABELS
+
+
+class Shift(NamedTuple):
+    """Of one ring the labels from one to another, round, are so much more; less, if below 0.
+
+    >>> Shift(4.0, 0, first=9, last=2, by=-5).of(Address(4.0, 0, 1)).label == LABELS - 4
+    True
+    """
+
+    radius: float
+    ring: int
+    first: int
+    last: int
+    by: int
+
+    def of(self, address: Address) -> Address:
+        """What an address is afterwards."""
+        radius, ring, label = address
+        if (radius, ring) != (self.radius, self.ring):
+            return address
+        if (label - self.first) % LABELS > (self.last - self.first) % LABELS:
+            return address
+        return Address(radius, ring, (label + self.by) % LABELS)
