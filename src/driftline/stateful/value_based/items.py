@@ -2,29 +2,33 @@
 
 A structure takes tens of kilobytes before the first subscription. So an item that one subscription
 is for is a row of columns, which takes a few dozen bytes and the item's place in a dictionary; one
-with some is a scan; and from `MANY` on it is a structure, which numbers its own subscriptions:
-those with large ids must not cost it a place for each smaller one.
+with some is a scan (`few`); and from `MANY` on it is a structure (`numbered`). Whatever an item is
+kept as, addresses stay: who waits for a first value, and who is a row, is at ring 0 and label 0,
+and what grows takes rings and labels along. Nothing shrinks before an item is empty, for a
+structure may know labels that a scan cannot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from driftline.errors import InvalidValue
 from driftline.model.value import show
-from driftline.stateful.value_based.choice import load, structure_for, with_radii
-from driftline.stateful.value_based.reference import DEFAULT, Reference
+from driftline.stateful.value_based.circle import admit_label_bits
+from driftline.stateful.value_based.few import Few
+from driftline.stateful.value_based.numbered import Numbered
+from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Rule
-from driftline.stateful.value_based.span import Address
+from driftline.stateful.value_based.span import Address, Shift, Span
 from driftline.stateful.value_based.structure import admit_id
 
 Item = TypeVar("Item", bound=Hashable)
 
 MANY = 64
-"""From so many subscriptions to an item on a structure is worth its memory."""
+"""With more subscriptions to an item than this a structure is worth its memory."""
 
 _FIRST = 64
 _VALUE, _RADIUS, _CENTRE = range(3)
@@ -36,109 +40,138 @@ class Items(Generic[Item]):
     An item that has no value yet may have subscriptions: its first value is told to all of them.
     """
 
-    def __init__(self, rule: Rule = DEFAULT) -> None:
+    def __init__(self, rule: Rule = DEFAULT, label_bits: int = 64) -> None:
         self.rule = rule
+        self.label_bits = admit_label_bits(label_bits)
         self._rows: dict[Item, int] = {}
-        self._several: dict[Item, Reference | _Numbered] = {}
+        self._several: dict[Item, Few | Numbered] = {}
         self._waiting: dict[Item, dict[int, float]] = {}
         self._columns = np.zeros((_FIRST, 3))
         self._ids = np.zeros(_FIRST, np.int32)
         self._free: list[int] = []
         self._count = 0
+        self._shifts: list[tuple[Item, Shift]] = []
+
+    # Subscriptions.
 
     def insert(self, item: Item, id: int, radius: float, *, shared: bool = False) -> float | None:
         """Begin a subscription; what it has been told, or None if there is no value yet."""
         id, radius = admit_id(id), self.rule.admit_radius(radius)
         if self._has(item, id):
             raise InvalidValue("id", f"one that is not there for {show(item)}", show(id))
-        if item in self._waiting:
-            self._waiting[item][id] = radius
-            self._count += 1
-            return None
-        if item not in self._several and item not in self._rows:
-            self._waiting[item] = {id: radius}
-            self._count += 1
-            return None
-        told = self._structure(item).insert(id, radius, shared=shared)
         self._count += 1
-        self._settle(item)
+        if item in self._rows:
+            self._several[item] = self._taken_row(item)
+        held = self._several.get(item)
+        if held is None:
+            self._waiting.setdefault(item, {})[id] = radius
+            return None
+        told = held.insert(id, radius, shared=shared)
+        if isinstance(held, Few) and len(held) > MANY:
+            self._several[item] = Numbered.grown(held, self.label_bits)
+        self._note_shifts(item)
         return told
 
     def delete(self, item: Item, id: int) -> None:
         """End a subscription; an item with none is forgotten, with its value."""
-        id = admit_id(id)
-        if not self._has(item, id):
-            raise InvalidValue("id", f"one that is there for {show(item)}", show(id))
+        id = self._held(item, id)
         self._count -= 1
-        if item in self._waiting:
+        if item in self._rows:
+            self._free.append(self._rows.pop(item))
+        elif item in self._waiting:
             del self._waiting[item][id]
             if not self._waiting[item]:
                 del self._waiting[item]
-        elif item in self._rows:
-            self._free.append(self._rows.pop(item))
         else:
             self._several[item].delete(id)
-            self._settle(item)
+            if not len(self._several[item]):
+                del self._several[item]
 
     def change(self, item: Item, id: int, radius: float) -> bool:
         """Give it another radius: is it told of the current value at once, being overdue by it?"""
-        id, radius = admit_id(id), self.rule.admit_radius(radius)
-        if not self._has(item, id):
-            raise InvalidValue("id", f"one that is there for {show(item)}", show(id))
+        id, radius = self._held(item, id), self.rule.admit_radius(radius)
         if item in self._waiting:
             self._waiting[item][id] = radius
             return False
-        told = self._structure(item).change(id, radius)
-        self._settle(item)
+        row = self._rows.get(item)
+        if row is not None:
+            self._columns[row, _RADIUS] = radius
+            return self._tell_row(row, float(self._columns[row, _VALUE]))
+        told = self._several[item].change(id, radius)
+        self._note_shifts(item)
         return told
 
-    def tell(self, item: Item, value: float) -> list[int]:
-        """There is a new value of an item: who is told."""
+    # Events.
+
+    def event(self, item: Item, value: float) -> list[Span]:
+        """There is a new value of an item: who is told, as spans of addresses."""
         value = self.rule.admit_value(value)
         row = self._rows.get(item)
         if row is not None:
-            one = self._columns[row]
-            one[_VALUE] = value
-            if not self.rule.tells(float(one[_CENTRE]), float(one[_RADIUS]), value):
-                return []
-            one[_CENTRE] = value
-            return [int(self._ids[row])]
+            radius = float(self._columns[row, _RADIUS])
+            return [Span(radius, radius)] if self._tell_row(row, value) else []
         several = self._several.get(item)
         if several is not None:
-            return several.tell(value)
-        waiting = self._waiting.pop(item, None)
-        if waiting is None:
-            return []
-        if len(waiting) == 1:
-            ((id, radius),) = waiting.items()
-            self._put_row(item, (value, radius, value), id)
-            return [id]
-        made = Reference(value, self.rule)
-        for id, radius in waiting.items():
-            made.insert(id, radius)
-        self._several[item] = made
-        self._settle(item)
-        return list(waiting)
+            return several.event(value)
+        radii = self._begin(item, value).values()
+        return [Span(min(radii), max(radii))] if radii else []
+
+    def tell(self, item: Item, value: float) -> list[int]:
+        """The same, as ids in any order."""
+        value = self.rule.admit_value(value)
+        row = self._rows.get(item)
+        if row is not None:
+            return [int(self._ids[row])] if self._tell_row(row, value) else []
+        several = self._several.get(item)
+        return list(self._begin(item, value)) if several is None else several.tell(value)
 
     def end(self, item: Item) -> list[int]:
         """An item is no more: who was subscribed to it. They wait for its next first value."""
-        if item in self._waiting:
-            return []
-        held = self._structure(item) if item in self._rows else self._several.get(item)
+        held = self._taken_row(item) if item in self._rows else self._several.pop(item, None)
         if held is None:
             return []
-        del self._several[item]
-        self._waiting[item] = {id: held.address(id).radius for id in held}
+        self._waiting[item] = held.radii()
         return list(self._waiting[item])
+
+    # What is asked.
+
+    def value(self, item: Item) -> float | None:
+        """The current value; None if there is none yet, or nobody asks for it."""
+        row = self._rows.get(item)
+        if row is not None:
+            return float(self._columns[row, _VALUE])
+        return self._several[item].value if item in self._several else None
+
+    def address(self, item: Item, id: int) -> Address:
+        """Where a subscription is found in spans. Who keeps it takes the shifts first."""
+        id = self._held(item, id)
+        if item in self._waiting:
+            return Address(self._waiting[item][id])
+        row = self._rows.get(item)
+        if row is not None:
+            return Address(float(self._columns[row, _RADIUS]))
+        return self._several[item].address(id)
+
+    def ranked(self, item: Item) -> bool:
+        """Is there any ring of an item with another number than 0?"""
+        return item in self._several and self._several[item].ranked
+
+    def take_shifts(self) -> list[tuple[Item, Shift]]:
+        """How labels have moved since this was asked last, in order, by item.
+
+        Nothing else changes an address but a change of radius and the end of an item.
+        """
+        shifts, self._shifts = self._shifts, []
+        return shifts
 
     def centre(self, item: Item, id: int) -> float | None:
         """What a subscription was last told; None if nothing yet."""
-        if not self._has(item, id):
-            raise InvalidValue("id", f"one that is there for {show(item)}", show(id))
+        id = self._held(item, id)
         if item in self._waiting:
             return None
-        if item in self._rows:
-            return float(self._columns[self._rows[item], _CENTRE])
+        row = self._rows.get(item)
+        if row is not None:
+            return float(self._columns[row, _CENTRE])
         return self._several[item].centre(id)
 
     def __len__(self) -> int:
@@ -147,6 +180,14 @@ class Items(Generic[Item]):
     def __contains__(self, item: object) -> bool:
         return item in self._rows or item in self._several or item in self._waiting
 
+    # How an item is kept.
+
+    def _held(self, item: Item, id: object) -> int:
+        number = admit_id(id)
+        if not self._has(item, number):
+            raise InvalidValue("id", f"one that is there for {show(item)}", show(id))
+        return number
+
     def _has(self, item: Item, id: int) -> bool:
         row = self._rows.get(item)
         if row is not None:
@@ -154,31 +195,38 @@ class Items(Generic[Item]):
         held = self._several.get(item) or self._waiting.get(item, {})
         return id in held
 
-    def _structure(self, item: Item) -> Reference | _Numbered:
-        """An item's subscriptions as a structure; those of a row become one."""
-        row = self._rows.pop(item, None)
-        if row is None:
-            return self._several[item]
-        value, radius, centre = self._columns[row].tolist()
-        made = Reference(value, self.rule)
-        made.insert(int(self._ids[row]), radius, centre)
-        self._free.append(row)
-        self._several[item] = made
-        return made
+    def _begin(self, item: Item, value: float) -> dict[int, float]:
+        """An item has its first value: who waited for it, with their radii."""
+        radii = self._waiting.pop(item, {})
+        if len(radii) == 1:
+            ((id, radius),) = radii.items()
+            self._put_row(item, (value, radius, value), id)
+        elif len(radii) > MANY:
+            self._several[item] = Numbered.begun(value, self.rule, radii, self.label_bits)
+        elif radii:
+            self._several[item] = Few(value, self.rule, radii)
+        return radii
 
-    def _settle(self, item: Item) -> None:
-        """Keep an item as its number of subscriptions asks for."""
+    def _note_shifts(self, item: Item) -> None:
         held = self._several[item]
-        if not len(held):
-            del self._several[item]
-        elif len(held) == 1:
-            (id,) = held
-            self._put_row(item, (held.value, held.address(id).radius, held.centre(id)), id)
-            del self._several[item]
-        elif len(held) > MANY and isinstance(held, Reference):
-            self._several[item] = _Numbered(held)
-        elif len(held) < MANY // 2 and isinstance(held, _Numbered):
-            self._several[item] = held.scanned()
+        if isinstance(held, Numbered):
+            self._shifts += [(item, shift) for shift in held.take_shifts()]
+
+    def _tell_row(self, row: int, value: float) -> bool:
+        """A row has this value: is its subscription told?"""
+        one = self._columns[row]
+        one[_VALUE] = value
+        told = self.rule.tells(float(one[_CENTRE]), float(one[_RADIUS]), value)
+        if told:
+            one[_CENTRE] = value
+        return told
+
+    def _taken_row(self, item: Item) -> Few:
+        """The subscription of a row, which is no more one."""
+        row = self._rows.pop(item)
+        self._free.append(row)
+        value, radius, centre = self._columns[row].tolist()
+        return Few.of_one(value, self.rule, int(self._ids[row]), radius, centre)
 
     def _put_row(self, item: Item, columns: tuple[float, float, float], id: int) -> None:
         row = self._free.pop() if self._free else len(self._rows)
@@ -200,80 +248,5 @@ class Items(Generic[Item]):
             value, radius, centre = self._columns[row].tolist()
             assert not self.rule.tells(centre, radius, value)
         for held in self._several.values():
-            assert len(held) > 1
+            assert len(held) > 0
             held._check()
-
-
-class _Numbered:
-    """A structure that knows its subscriptions by small numbers of its own."""
-
-    __slots__ = ("_free", "_ids", "_inside", "_numbers")
-
-    def __init__(self, scan: Reference) -> None:
-        self._ids = list(scan)
-        self._numbers = {id: number for number, id in enumerate(self._ids)}
-        self._free: list[int] = []
-        radii = [scan.address(id).radius for id in self._ids]
-        self._inside = structure_for(scan.value, radii, scan.rule)
-        centres = [scan.centre(id) for id in self._ids]
-        try:
-            self._inside.insert_many(range(len(radii)), radii, centres)
-        except InvalidValue:
-            # One radius, but in several circles, as radii were changed.
-            local = Reference(scan.value, scan.rule)
-            for number, (radius, centre) in enumerate(zip(radii, centres, strict=True)):
-                local.insert(number, radius, centre)
-            self._inside = load(local.dump())
-
-    @property
-    def value(self) -> float:
-        return self._inside.value
-
-    def insert(self, id: int, radius: float, *, shared: bool = False) -> float:
-        number = self._free.pop() if self._free else len(self._ids)
-        self._inside = with_radii(self._inside, [radius])
-        centre = self._inside.insert(number, radius, shared=shared)
-        if number == len(self._ids):
-            self._ids.append(id)
-        self._ids[number], self._numbers[id] = id, number
-        return centre
-
-    def delete(self, id: int) -> None:
-        number = self._numbers.pop(id)
-        self._inside.delete(number)
-        self._free.append(number)
-
-    def change(self, id: int, radius: float) -> bool:
-        self._inside = with_radii(self._inside, [radius])
-        return self._inside.change(self._numbers[id], radius)
-
-    def tell(self, value: float) -> list[int]:
-        ids = self._ids
-        return [ids[number] for number in self._inside.tell(value)]
-
-    def centre(self, id: int) -> float:
-        return self._inside.centre(self._numbers[id])
-
-    def address(self, id: int) -> Address:
-        return self._inside.address(self._numbers[id])
-
-    def scanned(self) -> Reference:
-        """The same as a scan."""
-        made = Reference(self.value, self._inside.rule)
-        for id in self:
-            made.insert(id, self.address(id).radius, self.centre(id))
-        return made
-
-    def __len__(self) -> int:
-        return len(self._inside)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._numbers
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
-
-    def _check(self) -> None:
-        self._inside._check()
-        assert len(self._numbers) == len(self._inside)
-        assert all(self._ids[number] == id for id, number in self._numbers.items())

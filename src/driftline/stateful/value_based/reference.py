@@ -9,7 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from driftline.stateful.value_based.rule import Rule
-from driftline.stateful.value_based.span import Address, Span
+from driftline.stateful.value_based.span import Address, Span, spans_of
 from driftline.stateful.value_based.structure import (
     Held,
     admit_centre,
@@ -68,16 +68,7 @@ class Reference:
     def event(self, value: float) -> list[Span]:
         """See `Structure`."""
         told = set(self.tell(value))
-        order = sorted((one.radius, id) for id, one in self._held.items())
-        spans: list[Span] = []
-        extends = False
-        for radius, id in order:
-            if id in told and extends:
-                spans[-1] = spans[-1]._replace(high=radius, last_ring=id)
-            elif id in told:
-                spans.append(Span(radius, radius, id, id))
-            extends = id in told
-        return spans
+        return spans_of(sorted((one.radius, id, id in told) for id, one in self._held.items()))
 
     def tell(self, value: float) -> list[int]:
         """See `Structure`; O(n)."""

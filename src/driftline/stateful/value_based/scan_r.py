@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from driftline.stateful.value_based.plain import Plain
 from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Rule
-from driftline.stateful.value_based.span import Address, Span
+from driftline.stateful.value_based.span import Address, Span, spans_of
 from driftline.stateful.value_based.structure import admit_held
 
 
@@ -32,18 +32,12 @@ class ScanR(Plain):
         del self._order[bisect_left(self._order, (radius, id))]
 
     def _move(self, value: float) -> list[Span]:
-        spans: list[Span] = []
-        running = False
-        for radius, id in self._order:
-            told = self.rule.tells(self._centres[id], radius, value)
-            if told:
-                self._centres[id] = value
-                if running:
-                    spans[-1] = spans[-1]._replace(high=radius, last_ring=id)
-                else:
-                    spans.append(Span(radius, radius, id, id))
-            running = told
-        return spans
+        heard = [
+            (radius, id, self.rule.tells(self._centres[id], radius, value))
+            for radius, id in self._order
+        ]
+        self._centres.update((id, value) for _, id, told in heard if told)
+        return spans_of(heard)
 
     def _ids(self, spans: list[Span]) -> list[int]:
         ids: list[int] = []

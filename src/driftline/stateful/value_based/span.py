@@ -11,6 +11,7 @@ all who know addresses.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 LABELS = 1 << 64
@@ -48,6 +49,23 @@ class Span(NamedTuple):
             return True
         start, end = self.arc
         return (label - start) % LABELS <= (end - start) % LABELS
+
+
+def spans_of(rings: Iterable[tuple[float, int, bool]]) -> list[Span]:
+    """The fewest spans of whole rings: of all rings, in order, is given whether they are told.
+
+    >>> spans_of([(2.0, 0, True), (3.0, 0, True), (3.0, 1, False), (5.0, 0, True)])[0]
+    Span(low=2.0, high=3.0, first_ring=0, last_ring=0, arc=None)
+    """
+    spans: list[Span] = []
+    extends = False
+    for radius, ring, told in rings:
+        if told and extends:
+            spans[-1] = spans[-1]._replace(high=radius, last_ring=ring)
+        elif told:
+            spans.append(Span(radius, radius, ring, ring))
+        extends = told
+    return spans
 
 
 class Shift(NamedTuple):
