@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from itertools import pairwise
 from math import inf, nan
 
 import numpy as np
@@ -252,6 +253,56 @@ def test_a_structure_of_two_radii(seed: int) -> None:
             assert {id: structure.centre(id) for id in rows} == {
                 id: row[2] for id, row in rows.items()
             }
+
+
+def in_ranges(ranges: list, may: np.ndarray, must: np.ndarray) -> np.ndarray:
+    pairs = zip(may.tolist(), must.tolist(), strict=True)
+    found = [any(first <= pair <= last for first, last in ranges) for pair in pairs]
+    return np.array(found, np.bool_)
+
+
+def rows_of(structure: MayMust, ids: int) -> list[tuple[float, float, float]]:
+    held = (id for id in range(ids) if id in structure)
+    return sorted((*structure.radii(id), structure.centre(id)) for id in held)
+
+
+@pytest.mark.parametrize(
+    "rule", [Rule(), Rule(Measure.PERCENT), Rule(strict=True), Rule(Measure.FACTOR)], ids=str
+)
+def test_ranges_of_two_radii_are_as_few_as_can_be(rule: Rule, seed: int) -> None:
+    draw, several = random.Random(seed), 0
+    far = 50 if rule.measure is Measure.FACTOR else 2
+    for _ in range(20):
+        structure, value = MayMust(100.0, rule), 100.0
+        ids = draw.choice((3, 12, 40))
+        for _ in range(120):
+            id = draw.randrange(ids)
+            may, must = sorted(1 + draw.choice((1, 2, 3, 5, 8)) / far for _ in range(2))
+            if id not in structure:
+                assert structure.insert(id, may, must) == value
+            elif draw.random() < 0.3:
+                structure.delete(id)
+            elif draw.random() < 0.5:
+                before = structure.centre(id)
+                overdue = rule.tells(before, must, value)
+                assert structure.change(id, may, must) == overdue
+                assert structure.centre(id) == (value if overdue else before)
+                assert structure.radii(id) == (may, must)
+            structure._check()
+            value = max(1.0, value + draw.choice((-2, -1, -0.5, 0, 0.5, 1, 2.5, 5, -5)))
+            rows = rows_of(structure, ids)
+            columns = np.array(rows, float).reshape(-1, 3).T
+            heard, may_be = told(rule, *columns, value), rule.tells_many(*columns[[2, 0]], value)
+            ranges = structure.event(value)
+            assert (in_ranges(ranges, *columns[:2]) & may_be == heard).all()
+            wanted = [(*row[:2], value) if at else row for row, at in zip(rows, heard, strict=True)]
+            assert rows_of(structure, ids) == sorted(wanted)
+            for (_, one), (two, _) in pairwise(ranges):
+                several += 1
+                assert (in_ranges([(one, two)], *columns[:2]) & may_be & ~heard).any()
+            for end in (end for pair in ranges for end in pair):
+                assert (in_ranges([(end, end)], *columns[:2]) & heard).any()
+    assert several > 0
 
 
 def test_those_with_the_same_radii_get_the_same_centre() -> None:

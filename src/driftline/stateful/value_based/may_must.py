@@ -13,11 +13,15 @@ So ranges of radii that only those part who may be told become one, nobody is to
 be, and those with the same radii get the same centre, and are told together from then on. We
 differ: the paper descends wherever somebody may be told, and says in its leaves what is to be done
 where that is all of it; a move in which nobody must be told is not looked at here.
+
+In a network who is told is said in ranges of groups, and each who hears of one looks at its own
+centre: so a range may go on over a group in which nobody may be told.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +34,47 @@ from driftline.stateful.value_based.structure import admit_held, admit_new
 
 _FIRST = 16
 
+Group: TypeAlias = tuple[float, float]
+"""Those with these two radii, may and must."""
+
+
+class _Groups(NamedTuple):
+    """Who is told of a value: those of the groups that are picked who may be."""
+
+    allowed: NDArray[np.bool_]  # of each: may it be told?
+    group: NDArray[np.int64]  # of each: the number of its group
+    first: NDArray[np.int64]  # of each group: the first of it
+    picked: NDArray[np.bool_]  # of each group
+
+    def told(self) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.allowed & self.picked[self.group]
+        return found
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Somebody of a first group, and of a last.
+
+        Between two ranges there is a group in which somebody may be told and is not.
+        """
+        parting = np.logical_or.reduceat(self.allowed, self.first) & ~self.picked
+        picked = np.flatnonzero(self.picked)
+        section = np.cumsum(parting)[picked]
+        parted = section[1:] != section[:-1]
+        firsts = self.first[picked[np.concatenate(([True], parted))]]
+        lasts = self.first[picked[np.concatenate((parted, [True]))]]
+        return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
 
 def told(rule: Rule, may: Floats, must: Floats, centres: Floats, value: float) -> NDArray[np.bool_]:
     """Who of these is told of a value? They are in the order of (may, must). O(n)."""
+    groups = _groups(rule, may, must, centres, value)
+    return np.zeros(len(may), np.bool_) if groups is None else groups.told()
+
+
+def _groups(rule: Rule, may: Floats, must: Floats, centres: Floats, value: float) -> _Groups | None:
+    """The same by groups; None if nobody is told."""
     due = rule.tells_many(centres, must, value)
     if not due.any():
-        return due
+        return None
     allowed = rule.tells_many(centres, may, value)
     begins = np.ones(len(may), np.bool_)
     begins[1:] = (may[1:] != may[:-1]) | (must[1:] != must[:-1])
@@ -46,9 +85,7 @@ def told(rule: Rule, may: Floats, must: Floats, centres: Floats, value: float) -
     run = np.cumsum(~whole)
     run_triggered = np.zeros(run[-1] + 1, np.bool_)
     run_triggered[run[whole & triggered]] = True
-    picked = triggered | (whole & run_triggered[run])
-    found: NDArray[np.bool_] = allowed & picked[group]
-    return found
+    return _Groups(allowed, group, first, triggered | (whole & run_triggered[run]))
 
 
 class MayMust:
@@ -68,10 +105,7 @@ class MayMust:
 
     def insert(self, id: int, may: float, must: float) -> float:
         """Begin a subscription; what it has been told, the current value."""
-        id = admit_new(self, id)
-        may, must = self.rule.admit_radius(may, "may"), self.rule.admit_radius(must, "must")
-        if may > must:
-            raise InvalidValue("may", f"at most must, {must!r}", show(may))
+        id, (may, must) = admit_new(self, id), self._admit(may, must)
         at = len(self._rows)
         if at == len(self._ids):
             self._ids = np.concatenate((self._ids, np.zeros_like(self._ids)))
@@ -89,19 +123,36 @@ class MayMust:
             self._rows[int(self._ids[at])] = at
         self._arranged = False
 
+    def change(self, id: int, may: float, must: float) -> bool:
+        """Give it other radii: is it told of the current value at once, as it must be by them?"""
+        at, (may, must) = self._rows[admit_held(self, id)], self._admit(may, must)
+        overdue = self.rule.tells(self.centre(id), must, self.value)
+        centre = self.value if overdue else self.centre(id)
+        self._columns[:, at] = may, must, centre
+        self._arranged = False
+        return overdue
+
+    def event(self, value: float) -> list[tuple[Group, Group]]:
+        """There is a new value: who is told, as the first and the last group of each range.
+
+        Of a range exactly those are told whose own centre is at least `may` away from the value.
+        There are as few ranges as there can be, and of their first and last groups some are told.
+        """
+        groups = self._move(value)
+        pairs = [] if groups is None else groups.ranges()
+        return [(self._group(first), self._group(last)) for first, last in pairs]
+
     def tell(self, value: float) -> list[int]:
-        """There is a new value: the ids of those who are told."""
-        self.value = self.rule.admit_value(value)
-        if not self._arranged:
-            self._arrange()
-        if self._low < self.value < self._high:
+        """The same, as the ids of those who are told."""
+        groups = self._move(value)
+        if groups is None:
             return []
-        may, must, centres = self._columns[:, : len(self)]
-        found = told(self.rule, may, must, centres, self.value)
-        centres[found] = self.value
-        self._bound()
-        ids: list[int] = self._ids[: len(self)][found].tolist()
+        ids: list[int] = self._ids[: len(self)][groups.told()].tolist()
         return ids
+
+    def radii(self, id: int) -> Group:
+        """From how far on a subscription may be told, and must be."""
+        return self._group(self._rows[admit_held(self, id)])
 
     def centre(self, id: int) -> float:
         """What a subscription was last told."""
@@ -112,6 +163,30 @@ class MayMust:
 
     def __contains__(self, id: object) -> bool:
         return id in self._rows
+
+    def _admit(self, may: float, must: float) -> Group:
+        may, must = self.rule.admit_radius(may, "may"), self.rule.admit_radius(must, "must")
+        if may > must:
+            raise InvalidValue("may", f"at most must, {must!r}", show(may))
+        return may, must
+
+    def _group(self, at: int) -> Group:
+        may, must, _ = self._columns[:, at].tolist()
+        return may, must
+
+    def _move(self, value: float) -> _Groups | None:
+        """The value is another: who is told, whose centre it is now."""
+        self.value = self.rule.admit_value(value)
+        if not self._arranged:
+            self._arrange()
+        if self._low < self.value < self._high:
+            return None
+        may, must, centres = self._columns[:, : len(self)]
+        groups = _groups(self.rule, may, must, centres, self.value)
+        if groups is not None:
+            centres[groups.told()] = self.value
+            self._bound()
+        return groups
 
     def _arrange(self) -> None:
         """Bring all into the order of (may, must)."""
