@@ -23,11 +23,12 @@ events is what every broker does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import TypeAlias
 
 from driftline.broker.broker import Broker
-from driftline.broker.edge import check_executable
+from driftline.broker.edge import check_executable, stated
 from driftline.broker.effects import Deliver, Effect, Poll, Reply
 from driftline.broker.environment import check_variable
 from driftline.broker.requests import (
@@ -63,7 +64,7 @@ from driftline.errors import (
 from driftline.handle import Handle, OnChange
 from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
-from driftline.model.covering import covers
+from driftline.model.covering import cancels
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation, explain, explain_pattern
 from driftline.model.notification import Notification, NotificationKind
@@ -72,7 +73,7 @@ from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, admit, items_of, show
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
 from driftline.moving.evolving.choice import Chosen
 from driftline.outlets import Handler, Outlets
 from driftline.shifts import Shifts
@@ -148,7 +149,8 @@ class Engine:
             assert isinstance(statement, Subscription)
             statement = View.of_rows(statement)
             check_executable(statement)
-        if isinstance(statement, View):
+        statement = stated(statement)
+        if isinstance(statement, View) and statement.of is not ViewKind.MOVED:
             for name in statement.tables:
                 self._broker.tables.get(name)
         standing = Standing.of(statement, params, now)
@@ -180,7 +182,7 @@ class Engine:
         covered = [
             handle
             for handle in self._handles.values()
-            if handle.party == party and covers(general, handle.statement, params, handle.params)
+            if handle.party == party and cancels(general, handle.statement, params, handle.params)
         ]
         for handle in covered:
             self._cancel(handle)
@@ -196,7 +198,8 @@ class Engine:
         if handle.of_rows and standing.statement != handle._standing.statement:
             why = "the condition of a live set of rows stays; its parameters can move"
             raise NotSupported(str(standing.statement), why)
-        check_executable(standing.statement)
+        standing = replace(standing, statement=stated(standing.statement))
+        check_executable(standing.statement, standing.params)
         now = self._clock.now()
         before = self._shifts.before(handle, now)
         handle._standing = standing

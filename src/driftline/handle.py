@@ -70,7 +70,7 @@ class Handle:
     def statement(self) -> Statement:
         """What was asked for."""
         statement = self._standing.statement
-        return statement.condition() if _of_rows(statement) else statement
+        return statement.asked() if isinstance(statement, View) else statement
 
     @property
     def of_rows(self) -> bool:

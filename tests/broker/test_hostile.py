@@ -190,7 +190,7 @@ def test_more_homes_than_a_parcel_can_name_are_named_by_several() -> None:
         Subscribe("r", "s", Standing.of(View.of_rows(parse("SELECT * FROM a WHERE t > now()")))),
         Subscribe("r", "s", standing('SELECT * FROM "$rows:a"')),
         Declare("r", TableDeclaration("t", "k"), within=-1),
-        Subscribe("r", "s", standing("SELECT * FROM q WHERE moved(x, by => 5)")),
+        Subscribe("r", "s", standing("SELECT * FROM q WHERE moved(x, by => env('far'))")),
         Publish("r", Event("q", {"x": "y" * 9_000_000})),
         Publish("r", Event("$rows:q", {"x": 1})),
     ],

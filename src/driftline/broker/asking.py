@@ -7,6 +7,9 @@ Where interest goes only to what is offered, a home that has not been asked for 
 says `LATER`, and since when it offers them: that must be known before what a view wants can be in
 effect. Whoever has heard it says so.
 
+What moved or crossed may be asked of events that are no rows: so it is first asked whether the type
+is a table, with everybody.
+
 A table is claimed by asking everybody whether it has a home already. Of two that claim it at once
 the one whose name comes first is right.
 """
@@ -27,10 +30,13 @@ from driftline.broker.tables import (
     ASKED,
     DATA,
     DELETE,
+    FIND,
     HOME_OF,
     JOIN,
+    KEEPS,
     KEY,
     LATER,
+    LEFT,
     PART,
     PARTS,
     SNAPSHOT,
@@ -40,8 +46,9 @@ from driftline.broker.tables import (
     Tables,
     read_table,
     snapshot_for,
+    who_asks,
 )
-from driftline.broker.views import Question
+from driftline.broker.views import Of, Question
 from driftline.broker.waves import NEVER
 from driftline.errors import DriftlineError, TableError
 from driftline.model.advertisement import Advertisement
@@ -51,6 +58,7 @@ from driftline.model.message import Parcel
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, admit
 from driftline.stateful.news import News
+from driftline.stateful.plan import Moment
 from driftline.wire.views import encode_view
 
 WITHIN = 10_000_000
@@ -104,6 +112,7 @@ class Asking:
         "_claims",
         "_deletions",
         "_edge",
+        "_finds",
         "_later",
         "_out",
         "_retry_at",
@@ -121,6 +130,7 @@ class Asking:
         self._claims: dict[str, _Claim] = {}
         self._deletions: dict[str, tuple[Reply, Event]] = {}
         self._waves: dict[str, list[tuple[Question, Value | None]]] = {}
+        self._finds: dict[str, list[Question]] = {}
         # By types of messages, since when their home has said it offers them.
         self._later: dict[str, Value] = {}
         self._retry_at = NEVER
@@ -133,34 +143,95 @@ class Asking:
     @property
     def due(self) -> bool:
         """Is there something to be asked, or something else to be heard?"""
-        return bool(self._edge.views.due) or self._sources != self._edge.views.sources.keys()
+        views = self._edge.views
+        return bool(views.due or views.left) or self._sources != views.sources.keys()
 
     def begin(self, env: Mapping[str, Value], now: int) -> list[Effect]:
         """Ask for what views need."""
-        effects: list[Effect] = []
+        effects = self._leave(now)
         far: list[Question] = []
+        unknown: dict[str, list[Question]] = {}
         for id in list(self._edge.views.due):
             question = self._edge.views.question(id)
-            if all(table in self._tables for table in _tables_of(question)):
+            tables = _tables_of(question)
+            if all(table in self._tables for table in tables):
+                self._edge.views.found(question)
                 effects += self._here(question, env, now)
-            else:
+            elif self._edge.views.of(id) is Of.TABLE:
                 far.append(question)
+            elif self._alone:
+                effects += self._unfound(question)
+            else:
+                unknown.setdefault(tables[0], []).append(question)
         if self._alone:
             self._sources = set(self._edge.views.sources)
             return effects
         self._listen()
         self.keep(())
-        if far:
-            request = f"join {self._out.at()}"
-            self._waves[request] = [(one, self._later.get(_type_of(one))) for one in far]
-            effects += self._out.wave(request, WITHIN, now, JOIN)
+        for table, questions in unknown.items():
+            effects += self._find(table, questions, now)
+        return effects + self._join(far, now)
+
+    def _leave(self, now: int) -> list[Effect]:
+        """Let the homes of tables know of those who follow no longer."""
+        effects: list[Effect] = []
+        left, self._edge.views.left = self._edge.views.left, []
+        for table, id in left:
+            if table in self._tables:
+                self._tables.leave(table, who_asks(self._out.name, id))
+            elif not self._alone:
+                said: dict[str, Value] = {TO: self._out.name, SUBSCRIPTION: id, ASKED: 0}
+                said[LEFT] = True
+                effects += self._out.say(Event.of_admitted(ASK + table, said, now), now)
         return effects
+
+    def _find(self, table: str, questions: list[Question], now: int) -> list[Effect]:
+        """Has a table a home at all?"""
+        request = f"find {self._out.at()}"
+        self._finds[request] = questions
+        return self._out.wave(request, WITHIN, now, Advertisement(FIND + table))
+
+    def _found(self, questions: list[Question], reply: Reply, now: int) -> list[Effect]:
+        """Everybody has said whether it keeps a table."""
+        questions = [one for one in questions if self._edge.views.open(one)]
+        if reply.interested:
+            for one in questions:
+                self._edge.views.found(one)
+            return self._join(questions, now)
+        if not reply.silent:
+            return [effect for one in questions for effect in self._unfound(one)]
+        for one in questions:
+            self._put_off(one, now)
+        return []
+
+    def _unfound(self, question: Question) -> list[Effect]:
+        """It is no table: what the events tell that have waited."""
+        effects: list[Effect] = []
+        for event, news in self._edge.views.unfound(question):
+            effects += self._edge.tell(question.id, [news], event, self._out.name, self._out.at())
+        return effects
+
+    def _put_off(self, question: Question, now: int) -> None:
+        """Ask again after a while."""
+        self._edge.views.later(question.id, question.number)
+        self._edge.views.due.pop(question.id)
+        self._retry_at = min(self._retry_at, now + RETRY)
+
+    def _join(self, far: list[Question], now: int) -> list[Effect]:
+        if not far:
+            return []
+        request = f"join {self._out.at()}"
+        self._waves[request] = [(one, self._later.get(_type_of(one))) for one in far]
+        return self._out.wave(request, WITHIN, now, JOIN)
 
     def _here(self, question: Question, env: Mapping[str, Value], now: int) -> list[Effect]:
         """The table is kept here: there is nothing on the way that could be missed."""
-        numbers, fold = self._tables.view(question.standing, question.plan, env, now)
+        who = who_asks(self._out.name, question.id)
+        moment = Moment(env, now, who, question.keeps)
+        numbers, fold, messages = self._tables.view(question.standing, question.plan, moment)
+        said = self._out.tell_of(_tables_of(question)[0], messages, now) if messages else []
         news = self._edge.views.heard(question.id, question.number, numbers, fold)
-        return self._tell(question, news, self._out.name, self._out.at(), now)
+        return [*said, *self._tell(question, news, self._out.name, self._out.at(), now)]
 
     def _tell(
         self, question: Question, news: list[News], origin: str, position: int, at: int
@@ -188,14 +259,14 @@ class Asking:
             return self._claimed(claim, reply)
         if reply.request in self._deletions:
             return self._deleted(*self._deletions.pop(reply.request), reply, now)
+        if reply.request in self._finds:
+            return self._found(self._finds.pop(reply.request), reply, now)
         effects: list[Effect] = []
         for question, since in self._waves.pop(reply.request, ()):
             if not self._edge.views.open(question):
                 continue
             if reply.silent:
-                self._edge.views.later(question.id, question.number)
-                self._edge.views.due.pop(question.id)
-                self._retry_at = min(self._retry_at, now + RETRY)
+                self._put_off(question, now)
             else:
                 effects += self._out.say(self._question(question, since, now), now)
         return effects
@@ -207,6 +278,8 @@ class Asking:
             ASKED: question.number,
             VIEW: encode_view(question.standing),
         }
+        if question.keeps:
+            attributes[KEEPS] = True
         if since is not None:
             attributes[LATER] = since
         return Event.of_admitted(ASK + _tables_of(question)[0], attributes, now)
@@ -286,6 +359,9 @@ class Asking:
         except TableError as problem:
             refused = problem
         answer = Reply(claim.party, claim.asked.request, refused)
+        if refused is None and self._alone:
+            # What followed events of its type follows rows now.
+            self._edge.views.again(name)
         if refused is not None or self._alone:
             return [answer]
         self.keep([name])

@@ -45,7 +45,7 @@ from driftline.broker.requests import (
 from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
-from driftline.broker.tables import DELETE, HOME_OF, JOIN, SNAPSHOT, Tables
+from driftline.broker.tables import DELETE, FIND, HOME_OF, JOIN, SNAPSHOT, Tables
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement
@@ -64,8 +64,10 @@ from driftline.model.message import (
     Steps,
 )
 from driftline.model.value import Value, show
+from driftline.routing.subscriptions import Which
 from driftline.routing.table import Key as Part
 from driftline.stateful.rows.change import is_derived
+from driftline.stateful.value_based.address import GONE, MOVED, SHIFT
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.framing import PAYLOAD_BYTES_MAX
@@ -103,7 +105,7 @@ class Broker:
         self.edge = Edge(self.settings, put, self._count)
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
-        self.tables = Tables(put)
+        self.tables = Tables(put, self._count, self.settings.label_bits)
         self.demand = Demand(self.tables, self.edge.views, self.links)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
         # A broker that has lost what it knew must say so to whoever it meets.
@@ -145,17 +147,21 @@ class Broker:
         """What to do first after a crash: tell parties again what they may not have had."""
         if self._forgetful:
             self._resync()
+        for type in self.tables.forgot:
+            self._resync(type)
         return self._out(self._settled([*self.edge.again()], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
         """The effects, with all that follows for tables and views."""
         mine = [one for one in said if isinstance(one, Reply) and one.party == LOCAL]
-        if not mine and not self.asking.due:
+        changed = self.edge.views.changed
+        if not (mine or changed or self.asking.due):
             return said
         done = [one for one in said if not (isinstance(one, Reply) and one.party == LOCAL)]
-        while mine or self.asking.due:
+        while mine or self.asking.due or self.edge.views.changed:
             more = [one for reply in mine for one in self.asking.replied(reply, now)]
             more += self.asking.begin(self.environment.values, now)
+            self._subscribing.readdress()
             more += self.links.tell()
             mine = [one for one in more if isinstance(one, Reply) and one.party == LOCAL]
             done += (one for one in more if not (isinstance(one, Reply) and one.party == LOCAL))
@@ -264,7 +270,8 @@ class Broker:
         about = "" if asked.says is None else asked.says.type or ""
         if is_derived(about):
             table, asker = about.removeprefix(HOME_OF), asked.token.rpartition(" ")[0]
-            if table != about and self.asking.has(table, asker):
+            claimed = table != about and self.asking.has(table, asker)
+            if claimed or about.removeprefix(FIND) in self.tables:
                 return [Send(sender, Answer(asked.token, interested=True))]
             return self._waves.ask(asked, sender, self.links.everybody(), now)
         if asked.says is not None and self._interested(asked.says, sender):
@@ -529,7 +536,10 @@ class Broker:
             self._puts["seen", parcel.origin] = parcel.number
             self.links.passed(parcel.event)
             links: dict[str, None] = {}
-            for owner, key in self.links.concerned(parcel.event, env, at, sender):
+            concerned = list(self.links.concerned(parcel.event, env, at, sender))
+            if SHIFT in parcel.event.attributes or GONE in parcel.event.attributes:
+                told += self._relabel(parcel.event, concerned)
+            for owner, key in concerned:
                 if owner != MESH:
                     links[owner] = None
                 elif not in_mesh:
@@ -548,6 +558,14 @@ class Broker:
             # Behind the event itself, on every link.
             told += self._hear(parcel, sent, env, now)
         return told
+
+    def _relabel(self, event: Event, concerned: Iterable[Which]) -> list[Effect]:
+        """Places of followers may have become others, with those whom it concerns."""
+        by = self.links.labels.hear(event) if event.type.startswith(MOVED) else None
+        if by is None or self.settings.alone:
+            return []
+        own = self._subscribing.relabelled(event, by)
+        return self.links.relabel(event, by, concerned, own)
 
     def _send(
         self,

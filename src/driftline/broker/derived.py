@@ -15,6 +15,7 @@ from driftline.broker.tables import (
     DELETE,
     KEY,
     LATER,
+    LEFT,
     PART,
     PARTS,
     SNAPSHOT,
@@ -26,6 +27,7 @@ from driftline.model.event import Event
 from driftline.model.value import KIND_OF, Kind, Value
 from driftline.stateful.home import LIFE, SEQUENCE
 from driftline.stateful.range_min.subscription import ENDS
+from driftline.stateful.value_based.address import BOX, GENERATION, GROUP, LO, MOVED, SHIFT
 
 PARTS_MAX = 1 << 16
 
@@ -37,14 +39,27 @@ def well_formed(event: Event) -> bool:
     if kind == DELETE:
         return KEY in said
     if kind == ASK:
-        return _is_question(said) and type(said.get(VIEW)) is bytes
+        return _is_question(said) and (LEFT in said or type(said.get(VIEW)) is bytes)
     if kind == SNAPSHOT:
         return _is_question(said) and (LATER in said or _is_part(said))
     if not (type(said.get(LIFE)) is int and type(said.get(SEQUENCE)) is int):
         return False
     if kind in ("$min:", "$max:"):
         return all(KIND_OF[type(said[end])] is Kind.NUMBER for end in ENDS if end in said)
+    if kind == MOVED:
+        return _is_moved(said)
     return kind in ("$rows:", "$pairs:") and KEY in said
+
+
+def _is_moved(said: Mapping[str, Value]) -> bool:
+    """Is it said in full whom it concerns, and how labels become others?"""
+    if KEY not in said or type(said.get(GROUP)) is not str:
+        return False
+    if any(KIND_OF.get(type(said.get(end))) is not Kind.NUMBER for end in BOX):
+        return False
+    numbers = (said[name] for name in (GENERATION, SHIFT) if name in said)
+    shifts = SHIFT not in said or (GENERATION in said and type(said[LO]) is int)
+    return shifts and all(type(one) is int for one in numbers)
 
 
 def _is_question(said: Mapping[str, Value]) -> bool:

@@ -18,7 +18,7 @@ from driftline.broker.settings import Settings
 from driftline.broker.views import Views
 from driftline.errors import NotSupported
 from driftline.model.advertisement import Advertisement
-from driftline.model.covering import Statement, covers, intersects
+from driftline.model.covering import Statement, cancels, intersects
 from driftline.model.event import Event
 from driftline.model.expression import Literal
 from driftline.model.filter import Filter
@@ -27,7 +27,7 @@ from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
 from driftline.model.wholeness import fault_of_view
 from driftline.moving.evolving.choice import Chosen, EvolvingMatcher, make_evolving
 from driftline.moving.evolving.plan import evolves
@@ -37,6 +37,7 @@ from driftline.stateful.fold import Message
 from driftline.stateful.news import News
 from driftline.stateful.plan import plan_of
 from driftline.stateful.rows.change import is_derived
+from driftline.stateful.value_based.states import condition_of
 
 NO_RANGES: Mapping[str, Range] = {}
 
@@ -137,6 +138,10 @@ class Edge:
         else:
             self._plain.change(id, standing.params, standing.start_us)
 
+    def readdress(self, id: str) -> None:
+        """The network must bring something else for a view than before."""
+        _add(self._plain, id, self.views.interest(id))
+
     def narrow(self, id: str) -> None:
         """A set of rows has been told what its move made enter and leave."""
         _add(self._plain, id, self.views.narrow(id))
@@ -176,7 +181,7 @@ class Edge:
             id
             for id, owner in self._owner.items()
             if owner == party
-            and covers(general, self._standing[id].statement, params, self._standing[id].params)
+            and cancels(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
     def reads(self) -> dict[str, int]:
@@ -212,7 +217,10 @@ class Edge:
             self._fold(event, env, at, found)
         else:
             for id in self._plain.match(event, env, at):
-                found.setdefault(self._owner[id], _Found()).ids.append(id)
+                if id not in self.views:
+                    found.setdefault(self._owner[id], _Found()).ids.append(id)
+                else:
+                    self._put_news(found, id, self.views.hear(id, Message(event, env)))
             if self._sequences:
                 self._continue(event, env, at, found)
         return self._tell(found, event, origin, position, env)
@@ -223,11 +231,14 @@ class Edge:
         """Let views have a message. It is for them alone, whoever asks for events of all types."""
         message = Message(event, env)
         for id in self._plain.match(event, env, at):
-            news = self.views.take(id, message) if id in self.views else ()
-            if news:
-                what = found.setdefault(self._owner[id], _Found())
-                what.ids.append(id)
-                what.news[id] = news
+            if id in self.views:
+                self._put_news(found, id, self.views.take(id, message))
+
+    def _put_news(self, found: dict[str, _Found], id: str, news: tuple[News, ...]) -> None:
+        if news:
+            what = found.setdefault(self._owner[id], _Found())
+            what.ids.append(id)
+            what.news[id] = news
 
     def tell(
         self, id: str, news: list[News], event: Event, origin: str, position: int
@@ -394,25 +405,31 @@ class Edge:
         self._steps._check()
 
 
-def check_executable(statement: Statement) -> None:
-    """Raise unless it is something that is executed here."""
+def check_executable(statement: Statement, params: Mapping[str, Value] | None = None) -> None:
+    """Raise unless it is something that is executed here, by these parameters if they are known."""
     if isinstance(statement, View):
         fault = fault_of_view(statement)
         if fault is not None:
             raise NotSupported(str(statement), f"wanted {fault}")
-        plan_of(statement, {})
-    elif isinstance(statement, Subscription) and statement.change is not None:
-        why = "conditions on the value last told are not executed by this version"
-        raise NotSupported(str(statement.change), why)
+        plan_of(statement, params or {})
+        if params is not None and statement.of is ViewKind.MOVED:
+            condition_of(Standing(statement, params))
     for step in statement.steps if isinstance(statement, Pattern) else (statement,):
         if step.source is not None and is_derived(step.source):
             why = "types that begin with $ are the system's own"
             raise NotSupported(step.source, why)
 
 
+def stated(statement: Statement) -> Statement:
+    """A statement as it is kept: what depends on what was told before is a view."""
+    if isinstance(statement, Subscription) and statement.change is not None:
+        return View.of_change(statement)
+    return statement
+
+
 def check_remote(statement: Statement) -> None:
     """Raise if it cannot be followed from another broker than the one that keeps the table."""
-    if isinstance(statement, View) and statement.variables().evolving:
+    if isinstance(statement, View) and statement.source and statement.variables().evolving:
         why = "what moves by itself is followed where the table is, in one process"
         raise NotSupported(str(statement), why)
 

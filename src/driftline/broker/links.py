@@ -25,6 +25,7 @@ from enum import StrEnum
 from driftline.broker.effects import Effect, Send
 from driftline.broker.effects import Key as StoreKey
 from driftline.broker.homes import Homes
+from driftline.broker.labels import Labels, relabelled
 from driftline.broker.settings import Settings
 from driftline.errors import NotSupported
 from driftline.matching.bounds import parameters_of
@@ -40,6 +41,7 @@ from driftline.moving.parametric.updates import Spoken, updated
 from driftline.routing.advertisements import Advertisements
 from driftline.routing.subscriptions import News, Subscriptions, Which
 from driftline.routing.table import Change, Key
+from driftline.stateful.value_based.address import Relabelling, asked_by
 
 EVERYTHING = Filter(None)
 ANYTHING = Advertisement(None, anything=True)
@@ -101,6 +103,7 @@ class Links:
             lambda key, wanted: self._want(MESH, key, wanted),
             lambda key, says: self.offer(MESH, key, says),
         )
+        self.labels = Labels(put)
         self._in_mesh = False
         self._spoken: dict[str, Spoken] = {}
         # What neighbours have said since their sessions began, until they have said everything.
@@ -113,6 +116,7 @@ class Links:
         latest = stored.get(("latest",), _LONG_AGO)
         assert isinstance(latest, int)
         self.latest = latest
+        self.labels.restore(stored)
         for key, value in stored.items():
             if key[0] == "want":
                 assert isinstance(value, Filter | Sequence)
@@ -186,7 +190,8 @@ class Links:
 
     def _tellable(self, out: str, role: Role) -> None:
         """There is an interface that must be told what the others want and offer."""
-        self._spoken[out] = Spoken()
+        # Whoever holds one that has a place may shift it by itself: others are told in full.
+        self._spoken[out] = Spoken(lambda one: asked_by(one) is None)
         selective = self.advertised and role is not Role.MASTER
         if self.advertised:
             self.offers.table.open(out)
@@ -218,6 +223,8 @@ class Links:
             # after a part of it for us must know what the asker has seen.
             self._passed(wanted.latest)
             wanted = Sequence(wanted.steps, self.latest)
+        elif wanted is not None:
+            wanted = self.labels.current(wanted)
         self.subscriptions.want(owner, key, wanted)
 
     def offer(self, owner: str, key: Key, says: Advertisement | None) -> None:
@@ -380,6 +387,29 @@ class Links:
     ) -> Iterable[Which]:
         """Which links, or members of the mesh, an event concerns, and by which keys."""
         return self.subscriptions.concerned(event, env, at, sender)
+
+    def relabel(
+        self, event: Event, by: Relabelling, held: Iterable[Which], own: Mapping[Filter, Filter]
+    ) -> list[Effect]:
+        """Shift what these want, and our own, where a relabelling concerns it.
+
+        Neighbours on its way have done so by themselves; to others it makes no difference.
+        """
+        said = self.tell()
+        moved = dict(own)
+        for owner, key in held:
+            before = self.subscriptions.filter(owner, key)
+            after = None if before is None else relabelled(before, event, by)
+            if before is not None and after is not None:
+                self.subscriptions.want(owner, key, after)
+                moved[before] = after
+        for out, news in self.subscriptions.settle().items():
+            self._spoken[out].rename(news.filters.added, news.filters.removed, moved)
+            if out == MESH:
+                said += self._say_home(None, news) if news else []
+            elif news:
+                said.append(Send(out, self._news(out, news)))
+        return said
 
     def advance(self, at: int, env: Mapping[str, Value]) -> None:
         """The environment is about to change: until now it was this."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driftline.matching.matcher import Matcher
+from driftline.stateful.value_based.address import LABEL_BITS
 
 _DAY = 86_400_000_000
 
@@ -34,6 +35,8 @@ class Settings:
     stamped: bool = True
     """Is an event judged everywhere by the time and the environment where it entered? Otherwise by
     those of each broker that it comes to. The same in all of an overlay."""
+    label_bits: int = LABEL_BITS
+    """How many bits the labels of followers have, at most 40; few make relabellings frequent."""
     hops: int = 64
     """An event that crossed so many links goes no further."""
     stores: bool = True

@@ -8,6 +8,7 @@ the messages that change it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from driftline.broker.edge import (
@@ -17,20 +18,24 @@ from driftline.broker.edge import (
     check_remote,
     exactly_routed,
     routed,
+    stated,
 )
 from driftline.broker.effects import Effect
+from driftline.broker.labels import relabelled
 from driftline.broker.links import LOCAL, Links
 from driftline.broker.requests import Cancel, Subscribe, Unsubscribe
 from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
 from driftline.broker.views import interest_of
 from driftline.errors import InvalidValue
+from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import Interest, Sequence, Steps
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
 from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
+from driftline.stateful.value_based.address import Relabelling
 from driftline.wire.codec import encode_control
 
 Parts: TypeAlias = Mapping[Part, Filter | Steps]
@@ -39,18 +44,22 @@ Parts: TypeAlias = Mapping[Part, Filter | Steps]
 class Subscribing:
     """The subscriptions of one edge, as its neighbours are told of them."""
 
-    __slots__ = ("_alone", "_edge", "_links", "_restless")
+    __slots__ = ("_alone", "_edge", "_links", "_restless", "_viewed")
 
     def __init__(self, settings: Settings, edge: Edge, links: Links) -> None:
         self._alone = settings.alone
         self._edge = edge
         self._links = links
         self._restless = Restless(None if settings.alone else settings.often)
+        # What neighbours are told of views, which may change by what views are told.
+        self._viewed: dict[str, Parts] = {}
 
     def restore(self) -> None:
         """Let count what the edge has remembered."""
         for id, _, standing in self._edge:
-            self._let(self._routed(id, standing))
+            parts = self._routed(id, standing)
+            self._let(parts)
+            self._note(id, parts)
 
     def subscribe(self, asked: Subscribe, party: str, now: int) -> list[Effect]:
         """A party asks to be told, or asks for something else by the same id."""
@@ -59,7 +68,10 @@ class Subscribing:
             raise InvalidValue(
                 "id", "one of your own, or a new one", f"{asked.id} of another party"
             )
-        check_executable(asked.standing.statement)
+        asked = replace(
+            asked, standing=replace(asked.standing, statement=stated(asked.standing.statement))
+        )
+        check_executable(asked.standing.statement, asked.standing.params)
         parts: Parts = {}
         if not self._alone:
             check_remote(asked.standing.statement)
@@ -70,7 +82,9 @@ class Subscribing:
         before = None if owner is None else self._edge.standing(asked.id)
         if before is not None and before.same(asked.standing):
             return []
-        old = {} if before is None or self._alone else self._routed(asked.id, before)
+        old: Parts = {}
+        if before is not None and not self._alone:
+            old = self._viewed.get(asked.id) or self._routed(asked.id, before)
         if before is None or before.statement != asked.standing.statement:
             if before is not None:
                 self._edge.cancel(asked.id)
@@ -79,12 +93,51 @@ class Subscribing:
         else:
             self._edge.move(asked.id, asked.standing, quietly=asked.quietly)
             self._restless.moved(asked.id, before, asked.standing, now)
-            if self._restless.ranges(asked.id) or asked.id in self._edge.views:
+            if self._restless.ranges(asked.id):
                 parts = self._routed(asked.id, asked.standing)
         if self._alone:
             return []
+        if asked.id in self._edge.views:
+            parts = self._routed(asked.id, asked.standing)
         self._let(parts, old)
+        self._note(asked.id, parts)
         return self._links.tell()
+
+    def _note(self, id: str, parts: Parts) -> None:
+        if id in self._edge.views:
+            self._viewed[id] = parts
+        else:
+            self._viewed.pop(id, None)
+
+    def readdress(self) -> None:
+        """Let views ask the network for what they need by now."""
+        changed, self._edge.views.changed = self._edge.views.changed, {}
+        for id in changed:
+            self._edge.readdress(id)
+            if not self._alone:
+                parts = self._routed(id, self._edge.standing(id))
+                self._let(parts, self._viewed[id])
+                self._note(id, parts)
+
+    def relabelled(self, event: Event, by: Relabelling) -> dict[Filter, Filter]:
+        """Followers here have heard that their places are others: what they ask for instead.
+
+        Neighbours who brought it know.
+        """
+        moved: dict[Filter, Filter] = {}
+        for id in list(self._edge.views.changed):
+            before = [*self._viewed.get(id, {}).values()]
+            after = self._routed(id, self._edge.standing(id))
+            if len(before) != 1 or not isinstance(before[0], Filter):
+                continue
+            shifted = relabelled(before[0], event, by)
+            if shifted is not None and [shifted] == [*after.values()]:
+                moved[before[0]] = shifted
+                del self._edge.views.changed[id]
+                self._edge.readdress(id)
+                self._let(after, self._viewed[id])
+                self._note(id, after)
+        return moved
 
     def unsubscribe(self, asked: Cancel | Unsubscribe, party: str) -> list[Effect]:
         """A party no longer asks for some of what it asked for."""
@@ -93,7 +146,8 @@ class Subscribing:
         else:
             ended = [asked.id] if self._edge.owner(asked.id) == party else []
         for id in ended:
-            for key in self._routed(id, self._edge.standing(id)):
+            parts = self._viewed.pop(id, None) or self._routed(id, self._edge.standing(id))
+            for key in parts:
                 self._links.subscriptions.drop(LOCAL, key)
             self._edge.cancel(id)
             self._restless.forget(id)

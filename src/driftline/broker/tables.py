@@ -5,7 +5,8 @@ requests to delete, from wherever they are published. So rows may be published a
 makes of them, and of questions for snapshots, are messages that go out like events.
 
     $delete:stock     KEY                                          remove a row
-    $ask:stock        TO, SUBSCRIPTION, ASKED, VIEW, LATER         what is this view now?
+    $ask:stock        TO, SUBSCRIPTION, ASKED, VIEW, KEEPS, LATER  what is this view now?
+                      TO, SUBSCRIPTION, ASKED, LEFT                it is no longer wanted
     $snapshot:stock   TO, SUBSCRIPTION, ASKED, HOME_LIFE, HOME_SEQUENCE, PART, PARTS, DATA
                       TO, SUBSCRIPTION, ASKED, LATER               ask again, when that is known
 """
@@ -13,6 +14,7 @@ makes of them, and of questions for snapshots, are messages that go out like eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -30,12 +32,15 @@ from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.stateful.fold import Fold
 from driftline.stateful.home import LIFE, SEQUENCE, Home
-from driftline.stateful.plan import Plan, plan_of
+from driftline.stateful.plan import Moment, Plan, plan_of
+from driftline.stateful.value_based.address import MOVED
 from driftline.wire.views import decode_view
 
 DELETE, ASK, SNAPSHOT = "$delete:", "$ask:", "$snapshot:"
 HOME_OF = "$home:"
-"""Who keeps a table is asked for by this type."""
+"""Who keeps a table is asked for by this type, by one who would keep it."""
+FIND = "$find:"
+"""The same, by one who would follow it."""
 
 JOIN = Advertisement("$join")
 """Is all in effect, with everybody? Interest goes up a hierarchy only, but a table may be kept
@@ -43,18 +48,29 @@ anywhere in it: what its home wants must have come to meet what it is asked, too
 
 TO, SUBSCRIPTION, ASKED, VIEW = "TO", "SUBSCRIPTION", "ASKED", "VIEW"
 PART, PARTS, DATA, LATER = "PART", "PARTS", "DATA", "LATER"
+KEEPS, LEFT = "KEEPS", "LEFT"
 KEY = "KEY"
 
 _PART_BYTES = 1 << 18
 
 
+class Seen(NamedTuple):
+    """A view as it is, by which numbers, and messages that are to go before."""
+
+    numbers: dict[str, Value]
+    fold: Fold
+    messages: list[Event]
+
+
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_listens", "_put", "_since", "home", "refused")
+    __slots__ = ("_listens", "_put", "_since", "forgot", "home", "refused")
 
-    def __init__(self, put: Callable[[Key, object], None]) -> None:
-        self.home = Home()
+    def __init__(
+        self, put: Callable[[Key, object], None], count: Callable[[], int], label_bits: int
+    ) -> None:
+        self.home = Home(label_bits, count)
         self._put = put
         # What is journaled of those who asked for messages, by type.
         self._listens: dict[str, list[Key]] = {}
@@ -62,6 +78,8 @@ class Tables:
         self._since: dict[str, str] = {}
         self.refused: dict[str, str] = {}
         """Of each table the last row that could not be taken, and why: it came from elsewhere."""
+        self.forgot: list[str] = []
+        """Types of messages whose home has forgotten what it was told of those who want them."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.home.tables
@@ -156,13 +174,19 @@ class Tables:
 
     # Snapshots
 
-    def view(
-        self, standing: Standing, plan: Plan, env: Mapping[str, Value], now: int
-    ) -> tuple[dict[str, Value], Fold]:
+    def view(self, standing: Standing, plan: Plan, moment: Moment) -> Seen:
         """A view of tables that are kept here, as it is now, and by which numbers."""
         self._listen(standing, plan)
+        before = self.home.sequence
+        fold, messages = self.home.snapshot(plan, standing, moment)
+        if self.home.sequence != before:
+            self._numbered(messages)
         numbers: dict[str, Value] = {LIFE: self.home.life, SEQUENCE: self.home.sequence}
-        return numbers, self.home.snapshot(plan, standing, env, now)
+        return Seen(numbers, fold, messages)
+
+    def leave(self, table: str, who: str) -> None:
+        """A view of a table's values is no longer wanted."""
+        self.home.leave(table, who)
 
     def _listen(self, standing: Standing, plan: Plan) -> None:
         assert isinstance(standing.statement, View)
@@ -179,6 +203,10 @@ class Tables:
         self, name: str, question: Event, env: Mapping[str, Value], now: int, later: bool
     ) -> Iterator[Event]:
         said = {one: question.attributes[one] for one in (TO, SUBSCRIPTION, ASKED)}
+        who = who_asks(str(said[TO]), str(said[SUBSCRIPTION]))
+        if LEFT in question.attributes:
+            self.leave(name, who)
+            return
         try:
             asked = question.attributes[VIEW]
             assert isinstance(asked, bytes)
@@ -190,14 +218,16 @@ class Tables:
             if later and question.attributes.get(LATER) != since:
                 yield Event.of_admitted(SNAPSHOT + name, {**said, LATER: since}, now)
                 return
-            numbers, fold = self.view(standing, plan, env, now)
+            keeps = question.attributes.get(KEEPS) is True
+            seen = self.view(standing, plan, Moment(env, now, who, keeps))
         except DriftlineError as problem:
             self.refused[name] = str(problem)
             return
-        data = _bytes(fold.dump())
+        yield from seen.messages
+        data = _bytes(seen.fold.dump())
         parts = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)]
         for at, part in enumerate(parts):
-            attributes = {**said, **numbers, PART: at, PARTS: len(parts), DATA: part}
+            attributes = {**said, **seen.numbers, PART: at, PARTS: len(parts), DATA: part}
             yield Event.of_admitted(SNAPSHOT + name, attributes, now)
 
     def restore(self, stored: Mapping[Key, object]) -> None:
@@ -217,11 +247,19 @@ class Tables:
                 plan = plan_of(standing.statement, standing.params)
                 self.home.listen(plan, standing.statement.tables)
                 self._listens.setdefault(key[1], []).append(key)
+                if key[1].startswith(MOVED):
+                    # What everybody was told is not in the journal: they are to come again.
+                    self.forgot.append(key[1])
         self.home.life = stored.get(("home",), 0)  # type: ignore[assignment]  # as journaled
         self.home.sequence = stored.get(("sequence",), 0)  # type: ignore[assignment]
 
     def _check(self) -> None:
         self.home._check()
+
+
+def who_asks(broker: str, subscription: str) -> str:
+    """The name that a home knows a subscription by."""
+    return f"{broker}\n{subscription}"
 
 
 def snapshot_for(broker: str, table: str) -> Filter:

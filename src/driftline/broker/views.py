@@ -4,25 +4,33 @@ A view is *joined* when it has had a snapshot of its table and all messages sinc
 comes for it waits; the snapshot says which of that it has in it already. A view whose bounds moved,
 or that was told to ask again, joins anew, and its party is told the difference. One that may have
 missed something joins anew too: its party is told that there was a gap, and then all of it.
+
+What moved or crossed may be asked of events that are no rows of a table, so at first it is asked
+whether they are: until that is known events wait, and if they are not, what is to be known of them
+is known here.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from driftline.errors import InvalidValue
+from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
 from driftline.stateful.fold import Fold, Message
 from driftline.stateful.home import LIFE, SEQUENCE
 from driftline.stateful.news import News
-from driftline.stateful.plan import Plan, plan_of
+from driftline.stateful.plan import MovedPlan, Plan, plan_of
 from driftline.stateful.rows.fold import RowSet
 from driftline.stateful.rows.interest import flags_of
+from driftline.stateful.value_based.follower import Follower, RowsFollower
+from driftline.stateful.value_based.states import States, condition_of
 
 WAITING_MAX = 10_000
 """So many messages wait for a snapshot; with more it is asked for again."""
@@ -36,6 +44,16 @@ class Question:
     number: int
     standing: Standing
     plan: Plan
+    keeps: bool = False
+    """Does what it was told before count?"""
+
+
+class Of(enum.Enum):
+    """What is a view of? Of a table; of events of a type, if that is no table; or who knows."""
+
+    TABLE = "table"
+    EVENTS = "events"
+    UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
@@ -58,6 +76,11 @@ class _Viewed:
     """What has come of the snapshot."""
     wide: bool = False
     """Must it see every change of the table? After a silent move: of all it was told of."""
+    of: Of = Of.TABLE
+    states: States | None = None
+    """What is known of events, if they are no rows of a table."""
+    events: list[Message] = field(default_factory=list)
+    """Those that wait until it is known whether they are."""
 
     @property
     def view(self) -> View:
@@ -66,9 +89,17 @@ class _Viewed:
 
     def interest(self) -> Standing:
         """What the network must bring, as it stands."""
+        if self.of is not Of.TABLE:
+            return replace(self.standing, statement=self.view.condition(), params=self._params())
+        if isinstance(self.fold, Follower) and not self.asked:
+            return _stands(self.fold.interest(), self.standing)
         if self.wide:
             return _stands(Subscription(source=self.plan.interest.source), self.standing)
         return _stands(self.plan.interest, self.standing)
+
+    def _params(self) -> dict[str, Value]:
+        used = self.view.condition().variables().parameters
+        return {name: value for name, value in self.standing.params.items() if name in used}
 
 
 class Views:
@@ -77,16 +108,20 @@ class Views:
     `count` gives numbers above all before, in earlier lives too: an answer to what was asked in one
     of them must not be taken for another.
 
-    `sources` are the tables whose homes are asked, and for how many views.
+    `sources` are the tables whose homes are asked, and for how many views. `changed` are those that
+    the network must bring something else for than before. `left` were known to the homes of tables
+    by name.
     """
 
-    __slots__ = ("_count", "_views", "due", "sources")
+    __slots__ = ("_count", "_views", "changed", "due", "left", "sources")
 
     def __init__(self, count: Callable[[], int]) -> None:
         self._views: dict[str, _Viewed] = {}
         self._count = count
         self.due: dict[str, None] = {}
         self.sources: dict[str, int] = {}
+        self.changed: dict[str, None] = {}
+        self.left: list[tuple[str, str]] = []
 
     def begin(self, id: str, standing: Standing, *, gap: bool = False) -> Standing:
         """A new one; what the network must bring for it."""
@@ -94,8 +129,12 @@ class Views:
         viewed = _Viewed(standing, plan_of(standing.statement, standing.params), gap=gap)
         self._views[id] = viewed
         source = viewed.view.source
-        self.sources[source] = self.sources.get(source, 0) + 1
-        self._join(id, viewed)
+        if source:
+            self.sources[source] = self.sources.get(source, 0) + 1
+            self._doubt(viewed)
+            self._join(id, viewed)
+        else:
+            viewed.of, viewed.states = Of.EVENTS, _states(standing)
         return viewed.interest()
 
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> Standing:
@@ -106,6 +145,12 @@ class Views:
         viewed = self._views[id]
         viewed.standing = standing
         viewed.plan = plan_of(viewed.view, standing.params)
+        if viewed.of is not Of.TABLE:
+            # Nothing has to be asked for: the next event is judged by it.
+            before, viewed.states = viewed.states, _states(standing)
+            if before is not None:
+                viewed.states.succeed(before)
+            return viewed.interest()
         if quietly and not viewed.asked and isinstance(viewed.fold, RowSet):
             viewed.fold.moved(standing)
             viewed.wide = True
@@ -121,36 +166,95 @@ class Views:
 
     def end(self, id: str) -> None:
         """It is no longer wanted."""
-        source = self._views.pop(id).view.source
+        viewed = self._views.pop(id)
+        source = viewed.view.source
         self.due.pop(id, None)
+        self.changed.pop(id, None)
+        if not source:
+            return
+        if isinstance(viewed.plan, MovedPlan) and viewed.of is Of.TABLE:
+            self.left.append((source, id))
         self.sources[source] -= 1
         if not self.sources[source]:
             del self.sources[source]
 
     def again(self, table: str | None) -> None:
         """All those of a table, or of any, may have missed something."""
-        self.lost(
-            id for id, viewed in self._views.items() if table is None or table in viewed.view.tables
-        )
+        for id, viewed in self._views.items():
+            about = (*viewed.view.tables, viewed.plan.interest.source)
+            if viewed.view.source and (table is None or table in about):
+                if self._doubt(viewed):
+                    self.changed[id] = None
+                self.lost([id])
 
     def lost(self, ids: Iterable[str]) -> None:
         """These, as far as they are views, or their parties, may have missed something."""
         for id in ids:
             viewed = self._views.get(id)
-            if viewed is not None:
+            if viewed is not None and viewed.of is not Of.EVENTS:
                 viewed.gap |= viewed.fold is not None
                 self._join(id, viewed)
+            elif viewed is not None:
+                viewed.states = _states(viewed.standing)
 
     def _join(self, id: str, viewed: _Viewed) -> None:
         viewed.asked = self._count()
         viewed.parts.clear()
         self.due[id] = None
+        if isinstance(viewed.fold, Follower):
+            self.changed[id] = None  # It must see all, until it is known where it is found.
+
+    def _doubt(self, viewed: _Viewed) -> bool:
+        """Is what it asks for a table, or still? That is to be found out, if it may be none."""
+        if viewed.view.of is not ViewKind.MOVED:
+            return False
+        viewed.of, viewed.events = Of.UNKNOWN, []
+        return True
+
+    def of(self, id: str) -> Of:
+        """What a view is of, as far as it is known."""
+        return self._views[id].of
+
+    def found(self, asked: Question) -> None:
+        """What a view asks for is a table, whose home can be asked."""
+        viewed = self._views[asked.id]
+        if viewed.of is not Of.TABLE:
+            viewed.of, viewed.states, viewed.events = Of.TABLE, None, []
+            self.changed[asked.id] = None
+
+    def unfound(self, asked: Question) -> list[tuple[Event, News]]:
+        """It is no table: what is told of the events that have waited."""
+        viewed = self._views[asked.id]
+        viewed.of, viewed.asked, viewed.gap, viewed.fold = Of.EVENTS, 0, False, None
+        if viewed.states is None:
+            viewed.states = _states(viewed.standing)
+        waiting, viewed.events = viewed.events, []
+        news = ((message.event, self._event(viewed, message)) for message in waiting)
+        return [(event, one) for event, one in news if one is not None]
+
+    def hear(self, id: str, message: Message) -> tuple[News, ...]:
+        """What an event tells that satisfies the rest of what moved or crossed is asked for."""
+        viewed = self._views[id]
+        if viewed.of is Of.TABLE:
+            return ()
+        if viewed.of is Of.UNKNOWN:
+            viewed.events.append(message)
+            del viewed.events[:-WAITING_MAX]
+            return ()
+        news = self._event(viewed, message)
+        return () if news is None else (news,)
+
+    def _event(self, viewed: _Viewed, message: Message) -> News | None:
+        assert viewed.states is not None
+        news = viewed.states.take((), message.event, message.env)
+        return None if news is None else news._replace(kind=NotificationKind.EVENT)
 
     def question(self, id: str) -> Question:
         """What is to be asked for a view."""
         viewed = self._views[id]
         self.due.pop(id, None)
-        return Question(id, viewed.asked, viewed.standing, viewed.plan)
+        keeps = viewed.fold is not None and not viewed.gap
+        return Question(id, viewed.asked, viewed.standing, viewed.plan, keeps)
 
     def open(self, asked: Question) -> bool:
         """Is this still the question? It is not if the view has moved since, or is no more."""
@@ -194,6 +298,9 @@ class Views:
             return None
         if viewed.fold.stale:
             self._join(id, viewed)
+        elif isinstance(viewed.fold, Follower) and viewed.fold.readdressed:
+            viewed.fold.readdressed = False
+            self.changed[id] = None
         return news
 
     def current(self, id: str, number: int) -> Question | None:
@@ -219,16 +326,20 @@ class Views:
         if viewed is None or viewed.asked != asked:
             return []  # The view has moved since, or is no more.
         before, viewed.fold, viewed.asked = viewed.fold, fold, 0
-        viewed.life, viewed.snapshot = _numbers(said)
-        viewed.sequence = viewed.snapshot
+        waiting, viewed.waiting = viewed.waiting, []
         gap, viewed.gap = viewed.gap, False
         if before is None or gap:
             news = fold.snapshot()
         else:
+            if isinstance(fold, Follower | RowsFollower):
+                fold.missed = _between(waiting, viewed, _numbers(said))
             news = fold.succeed(before)
+        viewed.life, viewed.snapshot = _numbers(said)
+        viewed.sequence = viewed.snapshot
+        if isinstance(fold, Follower):
+            self.changed[id] = None
         if gap:
             news.insert(0, News(NotificationKind.GAP, {}))
-        waiting, viewed.waiting = viewed.waiting, []
         for at, message in enumerate(waiting):
             told = self._fold(id, viewed, message)
             if told is not None:
@@ -290,7 +401,18 @@ class Views:
     def _check(self) -> None:
         assert self.due.keys() <= self._views.keys()
         for viewed in self._views.values():
-            assert viewed.asked or (viewed.fold is not None and not viewed.waiting)
+            joined = viewed.fold is not None and not viewed.waiting
+            assert viewed.asked or (viewed.states is not None if viewed.of is Of.EVENTS else joined)
+
+
+def _between(waiting: list[Message], viewed: _Viewed, numbers: tuple[int, int]) -> list[Message]:
+    """What was said since the snapshot that it had, up to the one that has come."""
+    known = viewed.life, viewed.snapshot
+    return [one for one in waiting if known < _numbers(one.event.attributes) <= numbers]
+
+
+def _states(standing: Standing) -> States:
+    return States(standing, condition_of(standing))
 
 
 def interest_of(standing: Standing) -> Standing:

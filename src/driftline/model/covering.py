@@ -68,11 +68,23 @@ def covers(
     return False
 
 
+def cancels(
+    general: Statement, specific: Statement, params_a: _Params = None, params_b: _Params = None
+) -> bool:
+    """Does whoever unsubscribes from the one mean the other too? What it covers, and itself.
+
+    What moved since it was told covers nothing, as that is each subscription's own; it is meant.
+    """
+    if covers(general, specific, params_a, params_b):
+        return True
+    return _rows(general) == _rows(specific) and not general.variables().private
+
+
 def intersects(advertised: Advertisement, wanted: Statement, params: _Params = None) -> bool:
     """Could the publisher say something the subscriber wants? May wrongly say yes, never no."""
     _check_kind("intersects", (Advertisement,), advertised)
     _check_kind("intersects", (Subscription, View, Pattern), wanted)
-    if isinstance(wanted, View) and wanted.of is ViewKind.ROWS:
+    if isinstance(wanted, View) and wanted.of in (ViewKind.ROWS, ViewKind.MOVED):
         wanted = wanted.condition()
     if isinstance(wanted, Pattern):
         return any(intersects(advertised, step, params) for step in wanted.steps)
@@ -83,8 +95,8 @@ def intersects(advertised: Advertisement, wanted: Statement, params: _Params = N
 
 
 def _rows(one: Statement | Advertisement) -> Statement | Advertisement:
-    """A live set of rows takes what its condition takes."""
-    return one.condition() if isinstance(one, View) and one.of is ViewKind.ROWS else one
+    """A live set of rows takes what its condition takes; what moved is asked for as it is."""
+    return one.asked() if isinstance(one, View) else one
 
 
 def _check_kind(where: str, kinds: tuple[type, ...], given: object) -> None:

@@ -111,6 +111,15 @@ class Event:
         put(event, "entered", now)
         return event
 
+    def with_attribute(self, name: str, value: Value) -> Event:
+        """This event with another value, that was admitted before, of one of its attributes."""
+        event = object.__new__(Event)
+        for slot in ("type", "time", "id", "source", "entered"):
+            object.__setattr__(event, slot, getattr(self, slot))
+        attributes = {**self.attributes, name: value}
+        object.__setattr__(event, "attributes", MappingProxyType(attributes))
+        return event
+
     @classmethod
     def of_admitted(cls, type: str, attributes: Mapping[str, Value], stamp: int) -> Event:
         """An event of values that were admitted before; the stamp is its time and its entry."""

@@ -1,14 +1,14 @@
 """What is the current answer to a query over tables? [DBNET §2.1]
 
-A view is a subscription over a table's state: aggregates over a range, DISTINCT values, a join, or
-the live set of the rows that satisfy a condition.
+A view is a subscription over a table's state: aggregates over a range, DISTINCT values, a join, the
+live set of the rows that satisfy a condition, or such rows whose value moved since it was told.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driftline.errors import NotSupported
 from driftline.model.event import Event
@@ -53,12 +53,16 @@ class Aggregate(Expression):
 
 
 class ViewKind(enum.Enum):
-    """What a view keeps up to date: one row of values, a set of values, of rows or of pairs."""
+    """What a view keeps up to date: one row of values, a set of values, of rows or of pairs.
+
+    `MOVED`: what was last told of each row, with a condition on how far that is from now.
+    """
 
     AGGREGATES = "aggregates"
     DISTINCT = "distinct"
     ROWS = "rows"
     PAIRS = "pairs"
+    MOVED = "moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,12 @@ class View:
         assert rows.source is not None
         return cls(rows.columns, rows.source, rows.where)
 
+    @classmethod
+    def of_change(cls, asked: Subscription) -> View:
+        """A subscription with `moved` or `crossed`, which has state; of any type if it has none."""
+        assert asked.change is not None
+        return cls(asked.columns, asked.source or "", asked.where, having=asked.change)
+
     @property
     def of(self) -> ViewKind:
         """What is kept up to date."""
@@ -111,17 +121,29 @@ class View:
             return ViewKind.PAIRS
         if self.distinct:
             return ViewKind.DISTINCT
-        aggregates = any(isinstance(one.expression, Aggregate) for one in self.columns)
-        return ViewKind.AGGREGATES if aggregates else ViewKind.ROWS
+        if any(isinstance(one.expression, Aggregate) for one in self.columns):
+            return ViewKind.AGGREGATES
+        return ViewKind.ROWS if self.having is None else ViewKind.MOVED
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables that it reads."""
+        if not self.source:
+            return ()
         return (self.source,) if self.join is None else (self.source, self.join.table)
 
     def condition(self) -> Subscription:
         """The rows of its table that it is about, as a subscription."""
-        return Subscription(self.columns, self.source, self.where)
+        return Subscription(self.columns, self.source or None, self.where)
+
+    def asked(self) -> Subscription | View:
+        """What its subscriber has written: not every view is written as one."""
+        match self.of:
+            case ViewKind.ROWS:
+                return self.condition()
+            case ViewKind.MOVED:
+                return replace(self.condition(), change=self.having)
+        return self
 
     def variables(self) -> Variables:
         """The variables the condition, the columns and the radii depend on."""
@@ -144,6 +166,8 @@ class View:
         raise NotSupported(str(self), "a view follows a table, it does not match single events")
 
     def __str__(self) -> str:
+        if self.of is ViewKind.MOVED:
+            return str(self.asked())
         distinct = "DISTINCT " if self.distinct else ""
         parts = [f"SELECT {distinct}{', '.join(map(str, self.columns)) or '*'}"]
         parts.append(f"FROM {identifier(self.source)}")

@@ -24,11 +24,11 @@ def fault_of_view(view: View) -> str | None:
         return "aggregates among the columns only"
     if view.of is ViewKind.AGGREGATES:
         fault = _fault_of_aggregates(selected, view)
-    elif view.having is not None:
+    elif view.having is not None and view.of is not ViewKind.MOVED:
         fault = "HAVING beside aggregates only"
     elif any(isinstance(node, Aggregate) for one in selected for node in walk(one)):
         fault = "aggregates without other columns"
-    elif view.of is not ViewKind.ROWS and not selected:
+    elif view.of not in (ViewKind.ROWS, ViewKind.MOVED) and not selected:
         fault = "a column to select"
     else:
         fault = None

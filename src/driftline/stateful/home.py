@@ -9,7 +9,8 @@ Messages are made of the types that somebody has asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable
 
 from driftline.errors import TableError
 from driftline.model.event import Event
@@ -20,6 +21,8 @@ from driftline.stateful.fold import Fold
 from driftline.stateful.plan import Moment, Plan, Reformulator
 from driftline.stateful.rows.change import Change, changed
 from driftline.stateful.rows.interest import flags_of
+from driftline.stateful.value_based.address import LABEL_BITS, MOVED
+from driftline.stateful.value_based.reformulate import MovedMessages
 
 LIFE, SEQUENCE = "HOME_LIFE", "HOME_SEQUENCE"
 
@@ -27,10 +30,15 @@ LIFE, SEQUENCE = "HOME_LIFE", "HOME_SEQUENCE"
 class Home:
     """Tables, and the reformulators that are told of their changes."""
 
-    __slots__ = ("_reformulators", "life", "sequence", "tables")
+    __slots__ = ("_count", "_reformulators", "label_bits", "life", "sequence", "tables")
 
-    def __init__(self) -> None:
+    def __init__(
+        self, label_bits: int = LABEL_BITS, count: Callable[[], int] | None = None
+    ) -> None:
+        """`count` gives numbers above all before, in earlier lives too."""
+        self._count = count or itertools.count(1).__next__
         self.tables: dict[str, Table] = {}
+        self.label_bits = label_bits
         self.life = 0
         self.sequence = 0
         self._reformulators: dict[str, Reformulator] = {}
@@ -59,14 +67,21 @@ class Home:
 
     def _say(self, change: Change, at: int) -> list[Event]:
         self.sequence += 1
-        messages = []
+        messages: list[Event] = []
         for one in self._reformulators.values():
-            if change.table not in one.tables:
-                continue
-            for said in one.take(change):
-                said[LIFE], said[SEQUENCE] = self.life, self.sequence
-                messages.append(Event.of_admitted(one.type, said, at))
+            if change.table in one.tables:
+                messages += self._messages(one.type, one.take(change), at)
         return messages
+
+    def _messages(self, type: str, all_said: list[dict[str, Value]], at: int) -> list[Event]:
+        for said in all_said:
+            said[LIFE], said[SEQUENCE] = self.life, self.sequence
+        return [Event.of_admitted(type, said, at) for said in all_said]
+
+    @property
+    def mark(self) -> str:
+        """See `Kept`."""
+        return str(self._count())
 
     def listen(self, plan: Plan, tables: tuple[str, ...]) -> bool:
         """Make the messages of a plan from now on; was that new?"""
@@ -77,7 +92,7 @@ class Home:
         assert type is not None
         new = type not in self._reformulators
         if new:
-            self._reformulators[type] = plan.reformulator(self.tables)
+            self._reformulators[type] = plan.reformulator(self)
         return self._reformulators[type].notice(flags_of(plan.interest)) or new
 
     def forget(self, type: str) -> None:
@@ -100,11 +115,23 @@ class Home:
         """Let messages of a type have no others."""
         self._reformulators[type].retain(flags)
 
-    def snapshot(self, plan: Plan, standing: Standing, env: Mapping[str, Value], now: int) -> Fold:
-        """The view as it is now; its messages are being made."""
+    def snapshot(self, plan: Plan, standing: Standing, moment: Moment) -> tuple[Fold, list[Event]]:
+        """The view as it is now, and what is to be said before; its messages are being made."""
         type = plan.interest.source
         assert type is not None
-        return plan.begin(standing, self._reformulators[type], self.tables, Moment(env, now))
+        by = self._reformulators[type]
+        fold = plan.begin(standing, by, self.tables, moment)
+        unsaid = by.take_unsaid() if isinstance(by, MovedMessages) else []
+        if unsaid:
+            # Behind all that others know, and in what the snapshot has.
+            self.sequence += 1
+        return fold, self._messages(type, unsaid, moment.now)
+
+    def leave(self, table: str, who: str) -> None:
+        """Somebody follows a table's values no longer."""
+        followed = self._reformulators.get(MOVED + table)
+        if isinstance(followed, MovedMessages):
+            followed.leave(who)
 
     def _check(self) -> None:
         for table in self.tables.values():

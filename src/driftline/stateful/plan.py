@@ -4,6 +4,8 @@ A view is planned alike wherever it is looked at: its subscriber's edge asks for
 home for the messages to make and for a snapshot, which the edge reads.
 
     MIN or MAX over one range, beside equalities      range_min: $min:…, $max:…
+    moved, beside a condition without variables       value_based: $moved:…
+    crossed, and moved beside any other condition     $rows:…, folded where the subscriber is
     other aggregates, DISTINCT, live sets of rows     $rows:…, folded where the subscriber is
     a join                                            join: $pairs:…
 """
@@ -21,7 +23,7 @@ from driftline.model.event import Event
 from driftline.model.expression import Expression
 from driftline.model.predicate import conjunction, conjuncts
 from driftline.model.standing import Standing
-from driftline.model.subscription import Subscription
+from driftline.model.subscription import Crossed, Subscription
 from driftline.model.table import Table
 from driftline.model.value import Value
 from driftline.model.variables import variables_of
@@ -40,6 +42,15 @@ from driftline.stateful.rows.change import ROWS, Change
 from driftline.stateful.rows.fold import RowSet
 from driftline.stateful.rows.interest import interest, interest_of_view
 from driftline.stateful.rows.reformulate import RowMessages
+from driftline.stateful.value_based.conditions import Move
+from driftline.stateful.value_based.follower import Follower, RowsFollower
+from driftline.stateful.value_based.reformulate import MovedMessages, pin_of
+from driftline.stateful.value_based.states import attribute_of, condition_of
+from driftline.stateful.value_based.subscription import (
+    check_change,
+    interest_in_moves,
+    interest_in_rows,
+)
 
 # As many texts as stand at a time.
 _REMEMBERED = 1024
@@ -70,10 +81,24 @@ class Reformulator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The environment and the instant that a snapshot is judged by."""
+    """The environment and the instant that a snapshot is judged by, and for whom it is."""
 
     env: Mapping[str, Value]
     now: int
+    who: str = ""
+    keeps: bool = False
+    """Does what it was told before count?"""
+
+
+class Kept(Protocol):
+    """What a home has that reformulators begin with."""
+
+    tables: dict[str, Table]
+    label_bits: int
+
+    @property
+    def mark(self) -> str:
+        """Another text each time."""
 
 
 class Plan(Protocol):
@@ -83,7 +108,7 @@ class Plan(Protocol):
     def interest(self) -> Subscription:
         """The subscription to the messages that may change it."""
 
-    def reformulator(self, tables: Mapping[str, Table]) -> Reformulator:
+    def reformulator(self, home: Kept) -> Reformulator:
         """What makes these messages, for tables with these rows."""
 
     def begin(
@@ -97,9 +122,22 @@ class Plan(Protocol):
 
 def plan_of(view: View, params: Mapping[str, Value]) -> Plan:
     """The plan of a view under parameters; NotSupported for what cannot be kept up to date."""
+    if view.of is ViewKind.MOVED:
+        return _of_change(view)
     check_gate(view)
     parts = range_view(view, params)
     return _by_rows(view) if parts is None else RangePlan(view, parts)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_change(view: View) -> Plan:
+    """The plan of `moved` and `crossed`."""
+    assert view.having is not None
+    check_change(view.having)
+    used = variables_of(view.where)
+    if isinstance(view.having, Crossed) or used.private or used.evolving:
+        return FollowingPlan(view, interest_in_rows(view))
+    return MovedPlan(view, interest_in_moves(view))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -126,9 +164,9 @@ class RangePlan:
         """See `Plan`."""
         return self.parts.interest
 
-    def reformulator(self, tables: Mapping[str, Table]) -> RangeMessages:
+    def reformulator(self, home: Kept) -> RangeMessages:
         """See `Plan`."""
-        return RangeMessages(self.parts.shape, tables[self.view.source].items())
+        return RangeMessages(self.parts.shape, home.tables[self.view.source].items())
 
     def begin(
         self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
@@ -150,7 +188,7 @@ class AggregatesPlan:
     view: View
     interest: Subscription
 
-    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+    def reformulator(self, home: Kept) -> RowMessages:
         """See `Plan`."""
         return RowMessages(self.view.source)
 
@@ -175,7 +213,7 @@ class DistinctPlan:
     view: View
     interest: Subscription
 
-    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+    def reformulator(self, home: Kept) -> RowMessages:
         """See `Plan`."""
         return RowMessages(self.view.source)
 
@@ -197,7 +235,7 @@ class RowsPlan:
     view: View
     interest: Subscription
 
-    def reformulator(self, tables: Mapping[str, Table]) -> RowMessages:
+    def reformulator(self, home: Kept) -> RowMessages:
         """See `Plan`."""
         return RowMessages(self.view.source)
 
@@ -228,10 +266,10 @@ class PairsPlan:
         """See `Plan`."""
         return self.join.interest()
 
-    def reformulator(self, tables: Mapping[str, Table]) -> PairMessages:
+    def reformulator(self, home: Kept) -> PairMessages:
         """See `Plan`."""
-        first, second = self.join.pairing.tables
-        return PairMessages(self.join.pairing, tables[first].items(), tables[second].items())
+        first, second = (home.tables[name].items() for name in self.join.pairing.tables)
+        return PairMessages(self.join.pairing, first, second)
 
     def begin(
         self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
@@ -250,6 +288,65 @@ class PairsPlan:
 
     def _fold(self, standing: Standing) -> RowSet:
         return RowSet(self.join.pairs, standing, turned=self.join.turned)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPlan:
+    """`moved`: the home knows what everybody was told, and whom a value concerns."""
+
+    view: View
+    interest: Subscription
+
+    def reformulator(self, home: Kept) -> MovedMessages:
+        """See `Plan`."""
+        return MovedMessages(home.tables[self.view.source], home.mark, home.label_bits)
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> Follower:
+        """See `Plan`."""
+        assert isinstance(by, MovedMessages)
+        ticks = tables[self.view.source].declaration.ticks
+        tick = ticks.get(attribute_of(self.view))
+        move = condition_of(standing, tick)
+        assert isinstance(move, Move)
+        found, rows = by.join(moment.who, self.view, move, keeps=moment.keeps)
+        return Follower(standing, self.view.source, rows, tick, found)
+
+    def load(self, standing: Standing, table: pa.Table) -> Follower:
+        """See `Plan`."""
+        return Follower.load(standing, self.view.source, table)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingPlan:
+    """`crossed`, and `moved` beside a condition with variables: each subscription for itself."""
+
+    view: View
+    interest: Subscription
+
+    def reformulator(self, home: Kept) -> RowMessages:
+        """See `Plan`."""
+        return RowMessages(self.view.source)
+
+    def begin(
+        self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment
+    ) -> RowsFollower:
+        """See `Plan`."""
+        table = tables[self.view.source]
+        condition = self.view.condition()
+        rows = [
+            (key, row)
+            for key, row in table.items()
+            if condition.truth(standing.scope(row, moment.env, moment.now)) is True
+        ]
+        tick = table.declaration.ticks.get(attribute_of(self.view))
+        pinned = pin_of(self.view.where, table.declaration.key)[0] is not None
+        return RowsFollower(standing, self.view.source, rows, tick, moment.env, pinned=pinned)
+
+    def load(self, standing: Standing, table: pa.Table) -> RowsFollower:
+        """See `Plan`."""
+        return RowsFollower.load(standing, self.view.source, table)
 
 
 def _interest_of_rows(view: View) -> Subscription:

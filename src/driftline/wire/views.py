@@ -1,9 +1,11 @@
 """How does a view look as bytes, when its subscriber asks the table's home for a snapshot?
 
-MessagePack: `[columns, source, where, distinct, join, parameters, start]`, where a column is
+MessagePack: `[columns, source, where, distinct, join, parameters, start, change]`. A column is
 `[alias or nil, aggregate function or "", expression or nil for COUNT(*)]`, join is nil or `[table,
-condition]`, and parameters are `[name, value, …]`. Expressions look as `filters` says. HAVING does
-not travel: whether a value is told is decided where the subscriber is.
+condition]`, parameters are `[name, value, …]`. Change is nil, `["moved", value, measure, radius,
+may or nil, strict, shared]` or `["crossed", value, threshold, clear, above]`. Expressions look as
+`filters` says. HAVING over aggregates does not travel: whether such a value is told is decided
+where the subscriber is.
 
     >>> from driftline.language.sql import parse
     >>> standing = Standing.of(parse("SELECT MIN(per) FROM stock WHERE risk < :r"), {"r": 3})
@@ -21,9 +23,9 @@ from msgspec.msgpack import Decoder, Encoder
 from driftline.model.event import EARLIEST_US, LATEST_US
 from driftline.model.expression import Attribute, Literal
 from driftline.model.standing import Standing
-from driftline.model.subscription import Column
+from driftline.model.subscription import Column, Crossed, Measure, Moved
 from driftline.model.value import Value
-from driftline.model.view import Aggregate, AggregateFunction, Join, View
+from driftline.model.view import Aggregate, AggregateFunction, Join, View, ViewKind
 from driftline.model.wholeness import fault_of_view
 from driftline.wire.filters import Array, Reader, Writer
 from driftline.wire.refusal import described
@@ -32,6 +34,7 @@ _encode = Encoder().encode
 _decode: Decoder[Any] = Decoder()
 
 _FUNCTIONS = {function.value: function for function in AggregateFunction}
+_MEASURES = {measure.value: measure for measure in Measure}
 
 
 def encode_view(standing: Standing) -> bytes:
@@ -46,7 +49,20 @@ def encode_view(standing: Standing) -> bytes:
     join = None if view.join is None else [view.join.table, writer.expression(view.join.on)]
     columns = [_column(column, writer) for column in view.columns]
     where = writer.expression(view.where)
-    return _encode([columns, view.source, where, view.distinct, join, params, standing.start_us])
+    change = _change(view.having, writer) if view.of is ViewKind.MOVED else None
+    parts = [columns, view.source, where, view.distinct, join, params, standing.start_us, change]
+    return _encode(parts)
+
+
+def _change(change: Moved | Crossed | None, writer: Writer) -> Array:
+    assert change is not None
+    value = writer.expression(change.value)
+    if isinstance(change, Crossed):
+        ends = [writer.expression(one) for one in (change.threshold, change.clear)]
+        return ["crossed", value, *ends, change.above]
+    may = None if change.may is None else writer.expression(change.may)
+    radius = writer.expression(change.radius)
+    return ["moved", value, change.measure.value, radius, may, change.strict, change.shared]
 
 
 def _column(column: Column, writer: Writer) -> Array:
@@ -73,6 +89,7 @@ def decode_view(data: bytes) -> Standing:
             None | [str(), _] as join,
             [*params],
             int(start),
+            None | [*_] as change,
         ] if source and len(params) % 2 == 0 and EARLIEST_US <= start <= LATEST_US:
             view = View(
                 tuple(_read_column(column, reader) for column in columns),
@@ -80,12 +97,35 @@ def decode_view(data: bytes) -> Standing:
                 reader.expression(where),
                 distinct,
                 None if join is None else Join(join[0], reader.expression(join[1])),
+                None if change is None else _read_change(change, reader),
             )
             fault = fault_of_view(view)
             if fault is not None:
                 raise reader.refused(fault, described(found))
             return Standing(view, _read_params(params, reader), start)
-    raise reader.refused("a view of seven parts", described(found))
+    raise reader.refused("a view of eight parts", described(found))
+
+
+def _read_change(change: object, reader: Reader) -> Moved | Crossed:
+    match change:
+        case ["moved", value, str(measure), radius, may, bool(strict), bool(shared)] if (
+            measure in _MEASURES
+        ):
+            moves = _read_attribute(value, reader)
+            least = None if may is None else reader.expression(may)
+            how, far = _MEASURES[measure], reader.expression(radius)
+            return Moved(moves, how, far, least, strict, shared)
+        case ["crossed", value, threshold, clear, bool(above)]:
+            ends = reader.expression(threshold), reader.expression(clear)
+            return Crossed(_read_attribute(value, reader), *ends, above)
+    raise reader.refused("moved or crossed, and its parts", described(change))
+
+
+def _read_attribute(value: object, reader: Reader) -> Attribute:
+    read = reader.expression(value)
+    if not isinstance(read, Attribute):
+        raise reader.refused("an attribute that moves", described(value))
+    return read
 
 
 def _read_column(column: object, reader: Reader) -> Column:

@@ -17,7 +17,7 @@ values that differ: an *update*. Everything else is said as before, in the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,9 +45,11 @@ class Spoken:
     by. Such keys are taken, also when the filter whose id it is comes back.
     """
 
-    __slots__ = ("_keys", "_renamed", "_taken")
+    __slots__ = ("_keys", "_moves", "_renamed", "_taken")
 
-    def __init__(self) -> None:
+    def __init__(self, moves: Callable[[Filter], bool] = lambda _: True) -> None:
+        """Only what `moves` is said by the values that differ."""
+        self._moves = moves
         self._keys: dict[str, str] = {}
         self._taken: set[str] = set()
         self._renamed = 0
@@ -57,7 +59,8 @@ class Spoken:
         leaving: dict[Filter, list[str]] = {}
         if added:
             for id, one in removed.items():
-                leaving.setdefault(opened(one)[0], []).append(id)
+                if self._moves(one):
+                    leaving.setdefault(opened(one)[0], []).append(id)
         fresh: dict[str, Filter] = {}
         updates: dict[str, Moved] = {}
         gone = dict(removed)
@@ -72,6 +75,17 @@ class Spoken:
             self._keep(id, key)
             updates[key] = differing(opened(gone.pop(before))[1], values)
         return Said(fresh, tuple(self._forget(id) for id in gone), updates)
+
+    def rename(
+        self, added: dict[str, Filter], removed: dict[str, Filter], moved: Mapping[Filter, Filter]
+    ) -> None:
+        """These became others where the neighbour is, too: nothing need be said of them."""
+        ids = {one: id for id, one in added.items()}
+        for id, one in list(removed.items()):
+            after = ids.pop(moved[one], None) if one in moved else None
+            if after is not None:
+                self._keep(after, self._forget(id))
+                del added[after], removed[id]
 
     def all(self, told: Mapping[str, Filter]) -> dict[str, Filter]:
         """All that is told, by the keys that it goes by."""

@@ -21,6 +21,7 @@ centre: so a range may go on over a group in which nobody may be told.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -157,6 +158,9 @@ class MayMust:
     def centre(self, id: int) -> float:
         """What a subscription was last told."""
         return float(self._columns[2][self._rows[admit_held(self, id)]])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
 
     def __len__(self) -> int:
         return len(self._rows)
