@@ -150,13 +150,13 @@ def test_a_home_tells_whom_each_item_would_tell_alone(
 
 
 def test_labels_of_an_item_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each comes next to the same neighbour, at a new value."""
+    """Each comes between the two that came last: every gap is half of the one before."""
     monkeypatch.setattr(kept, "MANY", 2)
     home = Home(Rule(), 8, random.Random(1))
     home.radii = (100,)
-    for id in range(120):
+    for id in range(45):
         home.insert("a", id)
-        value = 100 + 1 / (1 + id)
+        value = 100 + (-0.5) ** id
         assert home.items.event("a", value) == ([] if id else [Span(100, 100)])
         if not id:
             home.alone["a"] = Reference(value)

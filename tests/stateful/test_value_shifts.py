@@ -19,7 +19,7 @@ from driftline.stateful.value_based.combined import Combined
 from driftline.stateful.value_based.packed import Packed
 from driftline.stateful.value_based.reference import Reference
 from driftline.stateful.value_based.span import LABELS, Address, Shift
-from tests.stateful.value_kinds import KINDS, OURS
+from tests.stateful.value_kinds import CIRCULAR, KINDS, OURS
 
 
 class Followed:
@@ -27,7 +27,7 @@ class Followed:
 
     def __init__(self, name: str, bits: int, draw: random.Random) -> None:
         kind, self.draw, self.bits = KINDS[name], draw, bits
-        self.rule = draw.choice(kind.rules)
+        self.rule = draw.choice(kind.rules if draw.random() < 0.5 else CIRCULAR)
         factor = self.rule.measure is Measure.FACTOR
         count = kind.radii or draw.choice((1, 2, 30))
         self.radii = [
@@ -133,33 +133,33 @@ class Followed:
 @pytest.mark.parametrize("bits", [4, 5, 8, 40, 64])
 @pytest.mark.parametrize("name", OURS)
 def test_addresses_follow_from_the_shifts(name: str, bits: int, seed: int) -> None:
-    draw = random.Random(seed)
+    draw, shifts = random.Random(seed), 0
     for _ in range(12):
         followed = Followed(name, bits, draw)
         for _ in range(12):
             for _ in range(15):
                 followed.step()
             followed.check()
+        shifts += followed.shifts
+    # A ring of one centre needs one label, and of many labels few are moved.
+    assert name == "end points" or bits > 4 or shifts
 
 
 @pytest.mark.parametrize("bits", [6, 24, 64])
 def test_labels_stay_in_order_where_gaps_are_used_up(bits: int) -> None:
-    """Each comes between the two that came last: every gap is half of the one before."""
+    """Each comes next to the one at 0, above or below it: every gap is half of the one before."""
     ring, reference = Classes(0.0, label_bits=bits), Reference(0.0)
     known: dict[int, Address] = {}
-    low, high, shifted = -40.0, 40.0, 0
+    shifted = 0
     for id in range(600):
-        middle = (low + high) / 2
-        told = [one for span in ring.event(middle) for one in known if span.has(known[one])]
-        assert sorted(told) == sorted(reference.tell(middle))
+        value = (-1) ** id * 40 * 2.0**-id if id else 0
+        told = [one for span in ring.event(value) for one in known if span.has(known[one])]
+        assert sorted(told) == sorted(reference.tell(value))
         assert ring.insert(id, 100) == reference.insert(id, 100)
         for shift in ring.take_shifts():
             known = {one: shift.of(address) for one, address in known.items()}
             shifted += 1
         known[id] = ring.address(id)
-        low, high = (middle, high) if id % 2 else (low, middle)
-        if high - low < 1e-9:
-            low, high = high, high + 1e-3
     assert shifted > 5
     assert known == {id: ring.address(id) for id in range(600)}
     assert ring.ranked == (bits == 6)
@@ -219,8 +219,7 @@ def test_few_bits_are_passed_on() -> None:
 def test_shifts_that_were_not_taken_are_not_lost_with_another_radius() -> None:
     ring = Classes(0.0, label_bits=4)
     for id in range(10):
-        ring.insert(id, 100, -id)
-        ring.insert(10 + id, 100, id + 1)
+        ring.insert(id, 100, 2.0**-id if id else 0)
     wider = with_radii(ring, [3.0])
     assert type(wider) is Combined
     assert wider.label_bits == 4

@@ -41,7 +41,6 @@ from driftline.kernels.moved_layout import (
     RANKED,
     RINGS_CAP,
     RINGS_USED,
-    RISING,
     S_CLASS,
     SHIFT_BY,
     SLOTS_CAP,
@@ -232,7 +231,7 @@ def _join(m: Words, f: Floats, n: Numbers, p: int, s: int, id: int, centre: floa
         ring = -(1 + ref)
         if f[b + B_LEAST + s] == f[b + B_MOST + s]:
             collapse(m, f, n, ring, f[b + B_LEAST + s])
-    slot = ring_insert(m, f, n, ring, id, centre, m[RISING] == 1)
+    slot = ring_insert(m, f, n, ring, id, centre, f[b + B_RADIUS + s])
     if slot == NONE:
         return False
     n[m[HOMES] + id] = -(1 + slot)

@@ -40,7 +40,6 @@ from driftline.kernels.moved_layout import (
     R_MAX,
     R_MIN,
     RANKED,
-    RISING,
     SLOTS_MAX,
     STOPPED,
     TOLD_FIRST,
@@ -307,7 +306,6 @@ def tell_many(
                 m[STOPPED] = i
                 return NO_ROOM
             m[AT_ROW] = -1
-            m[RISING] = 1 if up else 0
             if m[RANKED] > 0:
                 _write_rings(m, n, o, ends[i], count)
         f[VALUE] = value
@@ -366,14 +364,12 @@ def tell_ring(
         least, most = least_centre(m, f, n, ring), most_centre(m, f, n, ring)
         told, whole = False, False
         if value > was:
-            m[RISING] = 1
             probe = probes[i, 0]
             told = end_up(measure, least, radius) <= probe
             if told:
                 whole = end_up(measure, most, radius) <= probe
                 ring_rises(m, f, n, ring, radius, value, probe)
         elif value < was:
-            m[RISING] = 0
             probe = probes[i, 1]
             told = end_down(measure, most, radius) >= probe
             if told:

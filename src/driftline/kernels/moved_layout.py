@@ -52,9 +52,7 @@ STOPPED = 23  # where a kernel stopped that is to be called again
 AT_LEVEL, AT_GROUP, AT_CHILD, AT_ROW = range(24, 28)  # … in the middle of an event
 TOLD_FIRST, TOLD_LAST = 28, 29  # slots: what a ring says of those it told
 SHIFT_FIRST, SHIFT_LAST, SHIFT_BY = 30, 31, 32  # which labels have moved, and how far; 0: none
-RISING = 33  # 1: the value rose last
-UNIT_BITS = 34  # labels are multiples of 2 to this
-STRIDE = 35  # how far from the last one a new label is, if there is room
+UNIT_BITS = 33  # labels are multiples of 2 to this
 LEVEL = 40  # where each level begins, from the lowest
 HEADER = 56
 

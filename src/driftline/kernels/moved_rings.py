@@ -256,9 +256,38 @@ def begin_ring(
     return _new_slot(m, n, id, label, slot, slot, number)
 
 
+@inlined
+def _share(
+    m: Words,
+    f: Floats,
+    n: Numbers,
+    q: int,
+    before: int,
+    behind: int,
+    centre: float,
+    radius: float,
+) -> float:
+    """How much of the way from one class to the next is a centre, from 0 to 1?
+
+    From the back the way goes to where the front is told, as it comes there then; and so it does
+    from the front. So round the circle the way is about a radius, and labels go round with it.
+    """
+    if behind == NONE:
+        low = centre_of(m, f, before)
+        high = end_up(m[MEASURE], centre_of(m, f, n[q + R_FRONT]), radius)
+    elif before == NONE:
+        low = end_down(m[MEASURE], centre_of(m, f, n[q + R_BACK]), radius)
+        high = centre_of(m, f, behind)
+    else:
+        low, high = centre_of(m, f, before), centre_of(m, f, behind)
+    share = (centre - low) / (high - low)
+    # Not so where it is no number, or infinite.
+    return share if 0.0 <= share <= 1.0 else 0.5
+
+
 @jit
 def ring_insert(
-    m: Words, f: Floats, n: Numbers, ring: int, id: int, centre: float, rising: bool
+    m: Words, f: Floats, n: Numbers, ring: int, id: int, centre: float, radius: float
 ) -> int:
     """Put a subscription where its centre belongs; its slot, or NONE if the ring is full.
 
@@ -281,9 +310,7 @@ def ring_insert(
     if half_gap(m, below, above) == 0 and not widen_gap(m, n, below, above):
         return NONE
     behind = n[q + R_FRONT] if number == NONE else n[2 * class_at(m, number) + C_NEXT]
-    # At an end of the queue a label comes next to that end, whatever the value did.
-    near_below = behind == NONE or (rising and number != NONE)
-    label = new_label(m, below, above, near_below)
+    label = new_label(m, below, above, _share(m, f, n, q, number, behind, centre, radius))
     fresh = new_class(m, f, n, ring, centre, m[SLOTS_USED])
     _link(m, n, q, number, fresh, behind)
     n[q + R_FINGER] = fresh

@@ -15,10 +15,12 @@ Read `rule` (when one is told), `span` (how it is said who), `structure` (what a
 `combined` (any), which share `packed`, with `circle` (what a table of them must look like), `audit`
 and `choice` (which when); the paper's: `btree_lr`, `scan_r`, `ba_tree`, `btree_c`, `bw_tree`,
 `b2_tree`, which share `plain`; and what rides on them: `conditions`, `ticks` (money), `fold` (one
-subscription), `may_must` (two radii), `items` (many items with few subscribers).
+subscription), `may_must` (two radii), `items` (many items with few subscribers), with `few` and
+`numbered` (what an item is kept as).
 
 We differ: end points are absolute, where the paper adds up moves, so floats give what the
 definition gives; a queue of classes stands in place of the BW-tree; labels are numbers modulo 2^64,
-so an arc is two of them. Lemma 1 needs centres that are near each other, not only near the value,
-so no centre is taken on trust, and a radius that is changed may begin a second circle.
+so an arc is two of them, and they move by shifts that a short message says. Lemma 1 needs centres
+that are near each other, not only near the value, so no centre is taken on trust, and a radius that
+is changed may begin a second circle.
 """

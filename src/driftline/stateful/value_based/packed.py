@@ -372,16 +372,13 @@ class Packed:
         found = np.zeros(3, np.int64)
         count_entries(all_.radii, all_.rings, all_.labels, found)
         entries, rings, members = found.tolist()
-        rising = self._m[at.RISING]
         self._m = at.make_room(entries, rings, members, ids_cap)
         self._f, self._n = self._m.view(np.float64), self._m.view(np.int32)
         self._ids_cap = ids_cap
-        self._f[at.VALUE], self._m[at.RISING] = value, rising
+        self._f[at.VALUE] = value
         self._m[at.MEASURE] = _MEASURES[self.rule.measure]
         self._m[at.JOINS] = self._joins and self.rule.circular
         self._m[at.UNIT_BITS] = 64 - self.label_bits
-        # As many strides are in the circle as there are labels in a stride.
-        self._m[at.STRIDE] = 1 << (64 - self.label_bits // 2)
         columns = (all_.ids, all_.radii, all_.rings, all_.labels, all_.centres)
         pack(self._m, self._f, self._n, *columns, entries)
         self._in_order = int(self._m[at.SLOTS_USED])
