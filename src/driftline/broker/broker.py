@@ -564,8 +564,10 @@ class Broker:
         by = self.links.labels.hear(event) if event.type.startswith(MOVED) else None
         if by is None or self.settings.alone:
             return []
+        # Before: what is different by it is not to be said.
+        said = self.links.tell()
         own = self._subscribing.relabelled(event, by)
-        return self.links.relabel(event, by, concerned, own)
+        return [*said, *self.links.relabel(event, by, concerned, own)]
 
     def _send(
         self,

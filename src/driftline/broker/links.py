@@ -393,10 +393,11 @@ class Links:
     ) -> list[Effect]:
         """Shift what these want, and our own, where a relabelling concerns it.
 
-        Neighbours on its way have done so by themselves; to others it makes no difference.
+        All before has been told. Neighbours on its way have done so by themselves; to others it
+        makes no difference.
         """
-        said = self.tell()
         moved = dict(own)
+        said: list[Effect] = []
         for owner, key in held:
             before = self.subscriptions.filter(owner, key)
             after = None if before is None else relabelled(before, event, by)

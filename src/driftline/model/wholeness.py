@@ -24,6 +24,8 @@ def fault_of_view(view: View) -> str | None:
         return "aggregates among the columns only"
     if view.of is ViewKind.AGGREGATES:
         fault = _fault_of_aggregates(selected, view)
+    elif view.of is ViewKind.MOVED and not _is_plain(view):
+        fault = "an attribute of one table that moves"
     elif view.having is not None and view.of is not ViewKind.MOVED:
         fault = "HAVING beside aggregates only"
     elif any(isinstance(node, Aggregate) for one in selected for node in walk(one)):
@@ -33,6 +35,12 @@ def fault_of_view(view: View) -> str | None:
     else:
         fault = None
     return fault or _fault_of_tables(view, [*conditions, *selected])
+
+
+def _is_plain(view: View) -> bool:
+    assert view.having is not None
+    value = view.having.value
+    return isinstance(value, Attribute) and value.table is None
 
 
 def _fault_of_aggregates(selected: list[Expression], view: View) -> str | None:

@@ -66,6 +66,9 @@ def _holds(
         # again by those of now would take away what was truly found. But where the id stood for
         # something else when the broker looked, there is no pattern.
         return completed
+    if isinstance(standing.statement, Subscription) and standing.statement.change is not None:
+        # Whether it moved since is known to the broker alone.
+        return not completed
     if isinstance(standing.statement, View):
         # What it was told is the state that the next difference is from, also after a move.
         return event.type.startswith(RESERVED)
