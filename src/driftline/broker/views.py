@@ -274,6 +274,8 @@ class Views:
             viewed.waiting.append(message)
             if len(viewed.waiting) > WAITING_MAX:
                 viewed.waiting.clear()
+                # What a follower was to be told is in no snapshot.
+                viewed.gap |= isinstance(viewed.fold, Follower | RowsFollower)
                 self._join(id, viewed)
             return ()
         news = self._fold(id, viewed, message)

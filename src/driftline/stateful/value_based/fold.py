@@ -34,6 +34,11 @@ class Moving:
         self.centre = number
         return True
 
+    def recentre(self, value: Value | None) -> bool:
+        """This was told last, as somebody else knows: is that another value?"""
+        before, self.centre = self.centre, self.move.number(value)
+        return self.centre != before
+
     def change(self, move: Move, value: Value | None) -> bool:
         """Take another radius: is the current value told at once, being overdue by it?"""
         self.move = move

@@ -200,7 +200,9 @@ class Follower:
         # Until its home knew the radius it found whom to tell by the one before.
         news = [before.take(message) for message in self.missed]
         self.states.succeed(before.states)
-        return [*filter(None, news), *self.states.begin(_keyed(self._rows), NO_ENV)]
+        # What the home believes to have told is told: both go on from there.
+        news += [self.states.tell((key,), row) for key, row in self._rows]
+        return [one for one in news if one is not None]
 
     def dump(self) -> pa.Table:
         """The rows that it begins with, and where it is found."""

@@ -260,12 +260,14 @@ class Group:
         if followers.value(item) is None:
             followers.event(item, value)
             self._last[item] = key, row
-        centre = followers.centre(item, number)
-        assert centre is not None
-        return key, row if centre == value else self._at(row, centre)
+        return key, self._told(number, item, row)
 
-    def _at(self, row: Event, centre: float) -> Event:
-        """A row with the value that others were told, which one shares with them."""
+    def _told(self, number: int, item: Item, row: Event) -> Event:
+        """What one was last told of a row: others may have been told it, before it was so."""
+        centre = self.followers.centre(item, number)
+        assert centre is not None
+        if centre == self.number_of(row):
+            return row
         ticks = self._reader.ticks
         value = centre if ticks is None else float(ticks.value(centre))
         whole = isinstance(row.attributes[self.attribute], int) and value.is_integer()
@@ -288,7 +290,7 @@ class Group:
                 self._last.pop(item, None)
 
     def change(self, number: int, move: Move, pin: Value | None) -> Rows:
-        """Give one other radii: the last rows that counted, which may be told by these."""
+        """Give one other radii: the rows that it has been told by these, at once or before."""
         if pin is None:
             self._all[number] = move
         rows: Rows = []
@@ -299,7 +301,8 @@ class Group:
                 continue
             self.followers.change(item, number, move)
             if item in self._last:
-                rows.append(self._last[item])
+                key, row = self._last[item]
+                rows.append((key, self._told(number, item, row)))
         return rows
 
     def is_late(self, number: int, key: Value) -> bool:

@@ -94,17 +94,31 @@ class States:
         if state is None:
             state = self._by_key[hashed] = _State(keys, self._begin())
         try:
-            told = state.judge.take(row.attributes.get(self._attribute))
+            told = state.judge.take(self._value(row))
         except InvalidValue:
             told = False  # No such number can be compared: there is no value.
         if not told:
             if state.told is None and isinstance(state.judge, Moving):
                 del self._by_key[hashed]  # It had no value: there is nothing to be known.
             return None
+        return self._tell(state, row, env)
+
+    def tell(self, keys: tuple[Value, ...], row: Event) -> News | None:
+        """It is to have been told a row by one who has found so, by the same definition."""
+        state = self._by_key.get(tuple(map(comparable, keys)))
+        if state is None:
+            return self.take(keys, row, NO_ENV)
+        assert isinstance(state.judge, Moving)
+        return self._tell(state, row, NO_ENV) if state.judge.recentre(self._value(row)) else None
+
+    def _value(self, row: Event) -> Value | None:
+        return row.attributes.get(self._attribute)
+
+    def _tell(self, state: _State, row: Event, env: Mapping[str, Value]) -> News:
         old, state.told = state.told, self._subscription.select(self._standing.scope(row, env))
         kind = self.first if old is None else NotificationKind.CHANGE
         self.first = NotificationKind.ENTER
-        return News(kind, dict(state.told), old, keys)
+        return News(kind, dict(state.told), old, state.keys)
 
     def leave(self, keys: tuple[Value, ...]) -> News | None:
         """A row is gone, and its state with it."""
