@@ -46,16 +46,6 @@ class Move:
             return float(self.ticks.count(value))
         return self.rule.admit_value(value)
 
-    def tells(self, told: Value | None, now: Value | None) -> bool:
-        """Is one told who was last told a value, and has no state but that?
-
-        Becoming no value and ceasing to be none is told.
-        """
-        centre, value = self.number(told), self.number(now)
-        if centre is None or value is None:
-            return (centre is None) != (value is None)
-        return self.rule.tells(centre, self.radius, value)
-
 
 @dataclass(frozen=True, slots=True)
 class Hysteresis:

@@ -39,11 +39,6 @@ class Moving:
         before, self.centre = self.centre, self.move.number(value)
         return self.centre != before
 
-    def change(self, move: Move, value: Value | None) -> bool:
-        """Take another radius: is the current value told at once, being overdue by it?"""
-        self.move = move
-        return self.take(value)
-
     def _is_due(self, number: float) -> bool:
         return self.centre is None or self.move.rule.tells(self.centre, self.move.radius, number)
 
@@ -75,8 +70,3 @@ class Crossing:
             return False
         self.beyond = self.hysteresis.reached(number)
         return self.beyond
-
-    def change(self, hysteresis: Hysteresis, value: Value | None) -> bool:
-        """Take other thresholds: is the current value told at once, having reached them?"""
-        self.hysteresis = hysteresis
-        return self.take(value)
