@@ -270,6 +270,8 @@ class Views:
     def take(self, id: str, message: Message) -> tuple[News, ...]:
         """What a message tells, which a view's interest let through."""
         viewed = self._views[id]
+        if viewed.of is Of.EVENTS:
+            return ()  # It asks for events of any type; messages are none.
         if viewed.asked:
             viewed.waiting.append(message)
             if len(viewed.waiting) > WAITING_MAX:

@@ -8,7 +8,6 @@ is not known yet, so does what it asks the network for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from driftline.stateful.value_based.address import (
     MOVED,
     SHIFT,
     Asked,
+    box_of,
     of_group,
     relabelling_of,
 )
@@ -120,6 +120,7 @@ class Follower:
     """One subscription that the home of its table knows, and finds."""
 
     __slots__ = (
+        "_move",
         "_rows",
         "_table",
         "_tick",
@@ -136,13 +137,11 @@ class Follower:
         """Begin with the rows that are to be told, as they are now."""
         condition = condition_of(standing, tick)
         assert isinstance(condition, Move)
-        if condition.may is not None:
-            # What comes is said because somebody must be told: then one may be.
-            condition = replace(condition, radius=condition.may, may=None)
         self._table = table
         self._rows = rows
         self._tick = tick
         self.found = found
+        self._move = condition
         self.states = States(standing, condition)
         self.states.first = first_of(rows, pinned=found.pin is not None)
         self.stale = False
@@ -181,10 +180,19 @@ class Follower:
         row = message.change.new
         if row is None:
             raise InvalidValue("message", "a row", message.event.type)
-        news = self.states.take((key,), row, message.env)
+        news = self.states.take((key,), row, message.env, self._radius(said))
         if news is not None and found.pin is not None and found.place is None:
             self.stale = True  # It has a value now, so it has a place.
         return news
+
+    def _radius(self, said: Mapping[str, Value]) -> float | None:
+        """From how far on it is told: if it is meant, and has two radii, as soon as it may be.
+
+        Of others with its first radius it may hear too, whom it must not be told with: what its
+        home knows that it was told would be something else.
+        """
+        may, must = self._move.may, self._move.radius
+        return may if may is not None and box_of(said).has((may, must)) else None
 
     def _readdress(self, message: Message) -> None:
         found, relabelling = self.found, relabelling_of(message.event.attributes)

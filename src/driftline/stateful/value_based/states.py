@@ -87,14 +87,24 @@ class States:
         """Does an event satisfy the rest of the condition?"""
         return self._subscription.truth(self._standing.scope(row, env)) is True
 
-    def take(self, keys: tuple[Value, ...], row: Event, env: Mapping[str, Value]) -> News | None:
-        """An event that satisfies the rest of the condition: is it told?"""
+    def take(
+        self,
+        keys: tuple[Value, ...],
+        row: Event,
+        env: Mapping[str, Value],
+        radius: float | None = None,
+    ) -> News | None:
+        """An event that satisfies the rest of the condition: is it told?
+
+        It is where it moved by its own radius, or by another one that counts for this event.
+        """
         hashed = tuple(map(comparable, keys))
         state = self._by_key.get(hashed)
         if state is None:
             state = self._by_key[hashed] = _State(keys, self._begin())
+        value, judge = row.attributes.get(self._attribute), state.judge
         try:
-            told = state.judge.take(row.attributes.get(self._attribute))
+            told = judge.take(value, radius) if isinstance(judge, Moving) else judge.take(value)
         except InvalidValue:
             told = False  # No such number can be compared: there is no value.
         if not told:
@@ -115,6 +125,7 @@ class States:
 
     def succeed(self, before: States) -> None:
         """Take over what another had been told, which had other parameters."""
+        self.first = before.first
         for hashed, state in before._by_key.items():
             judge = self._begin()
             if isinstance(judge, Moving) and isinstance(state.judge, Moving):
