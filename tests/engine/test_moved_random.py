@@ -19,12 +19,12 @@ SYMBOLS = ["A", "B", "C"]
 SECTORS = ["tech", "food"]
 COLUMNS = ["price", "*", "symbol, price", "price * 2 AS twice, sector"]
 SOURCES = ["stock"] * 8 + ["money"] * 4 + ["late", "news", None]
-CONDITIONS = (
-    ["", "", "", "symbol = 'A'", "symbol = 'A'", "symbol = 'B'", "'A' = symbol"]
-    + ["sector = 'tech'", "sector = 'tech' AND symbol = 'A'", "symbol = 'A' AND sector = 'tech'"]
-    + ["sector = :s", "symbol = 'A' AND sector = :s", "volume > :v", "sector = env('e')"]
-    + ["price > 97"]
-)
+CONDITIONS = [
+    *["", "", "", "symbol = 'A'", "symbol = 'A'", "symbol = 'B'", "'A' = symbol"],
+    *["sector = 'tech'", "sector = 'tech' AND symbol = 'A'", "symbol = 'A' AND sector = 'tech'"],
+    *["sector = :s", "symbol = 'A' AND sector = :s", "volume > :v", "sector = env('e')"],
+    "price > 97",
+]
 CHANGES = (
     ["moved(price, by => 2)", "moved(price, by => 2)", "moved(price, by => 3)"]
     + ["moved(price, by => :r)"] * 3

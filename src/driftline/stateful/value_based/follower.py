@@ -86,7 +86,7 @@ class RowsFollower:
 
     def snapshot(self) -> list[News]:
         """One for each row that is told."""
-        return as_snapshot(self.states.begin(_keyed(self._rows), self._env))
+        return as_snapshot(self._begin())
 
     def take(self, message: Message) -> News | None:
         """That a row moved, or is gone."""
@@ -102,7 +102,11 @@ class RowsFollower:
         self.states.succeed(before.states)
         # It has these parameters since it asked, whenever the answer was given.
         news = [self.take(message) for message in self.missed]
-        return [*filter(None, news), *self.states.begin(_keyed(self._rows), self._env)]
+        return [*filter(None, news), *self._begin()]
+
+    def _begin(self) -> list[News]:
+        rows, self._rows = self._rows, []  # They are not needed again.
+        return self.states.begin(_keyed(rows), self._env)
 
     def dump(self) -> pa.Table:
         """The rows that it begins with."""
@@ -162,7 +166,7 @@ class Follower:
 
     def snapshot(self) -> list[News]:
         """One for each row that is told."""
-        return as_snapshot(self.states.begin(_keyed(self._rows), NO_ENV))
+        return as_snapshot(self._begin())
 
     def take(self, message: Message) -> News | None:
         """That the value moved, or that a row is gone."""
@@ -208,7 +212,11 @@ class Follower:
         # Until its home knew the radius it found whom to tell by the one before.
         news = [before.take(message) for message in self.missed]
         self.states.succeed(before.states)
-        return [*filter(None, news), *self.states.begin(_keyed(self._rows), NO_ENV)]
+        return [*filter(None, news), *self._begin()]
+
+    def _begin(self) -> list[News]:
+        rows, self._rows = self._rows, []  # They are not needed again.
+        return self.states.begin(_keyed(rows), NO_ENV)
 
     def dump(self) -> pa.Table:
         """The rows that it begins with, and where it is found."""

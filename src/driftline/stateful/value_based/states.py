@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from driftline.errors import InvalidValue
 from driftline.model.event import Event
+from driftline.model.explanation import Explanation
 from driftline.model.expression import Attribute
 from driftline.model.notification import NotificationKind
 from driftline.model.scope import Scope
@@ -29,6 +30,7 @@ from driftline.stateful.value_based.conditions import (
     hysteresis_of,
     move_of,
 )
+from driftline.stateful.value_based.explained import explain_change
 from driftline.stateful.value_based.fold import Crossing, Moving
 
 NO_ENV: Mapping[str, Value] = {}
@@ -140,6 +142,15 @@ class States:
         """What these rows, as they are now, tell."""
         news = (self.take(keys, row, env) for keys, row in rows)
         return [one for one in news if one is not None]
+
+    def explain(self, keys: tuple[Value, ...], row: Event) -> Explanation:
+        """Would an event be told that satisfies the rest of the condition? Nothing changes."""
+        state = self._by_key.get(tuple(map(comparable, keys)))
+        judge = self._begin() if state is None else state.judge
+        change = _view(self._standing).having
+        assert change is not None
+        value = row.attributes.get(self._attribute)
+        return explain_change(change, judge, value, dict(self._standing.params))
 
     def _begin(self) -> Moving | Crossing:
         condition = self._condition
