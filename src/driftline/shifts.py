@@ -42,7 +42,7 @@ class Shifts:
 
     def table_of(self, statement: Statement) -> Table:
         """The table of a subscription that asks for rows which are kept."""
-        if not isinstance(statement, Subscription):
+        if not isinstance(statement, Subscription) or statement.change is not None:
             raise NotSupported(
                 str(statement), "rows=True and on_change are for a plain filter over a table"
             )

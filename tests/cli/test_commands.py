@@ -29,8 +29,25 @@ def test_check_gives_the_same_as_json(driftline):
         "now": False,
         "elapsed": True,
         "messages": None,
+        "remembers": None,
         "warnings": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "remembers"),
+    [
+        ("SELECT * FROM s WHERE k = 1 AND moved(x, by => :r)", "$moved:s", "of each row"),
+        ("SELECT * FROM s WHERE crossed(x, above => 9)", "$rows:s", "of each row"),
+        ("SELECT * FROM s WHERE k = :k AND moved(x, by => 2)", "$rows:s", "of each row"),
+        ("SELECT * WHERE moved(x, by => 2)", None, "what was last told"),
+    ],
+)
+def test_check_says_how_what_moved_is_kept_up_to_date(driftline, text, by, remembers):
+    data = driftline("check", text, "--json").data
+    assert data["messages"] is None if by is None else by in data["messages"]
+    assert remembers in data["remembers"]
+    assert data["remembers"] in driftline("check", text).out
 
 
 @pytest.mark.parametrize(

@@ -432,6 +432,7 @@ def test_keys_of_two_kinds_are_followed(engine) -> None:
         View((Column(COUNT), Column(COUNT)), "stock"),
         View((Column(COUNT),), "stock", where=Comparison(">", COUNT, Literal(1))),
         View((Column(Attribute("x")),), "stock", having=Moved(COUNT, Measure.BY, Literal(1))),
+        View((), "stock", having=Moved(Attribute("x", "other"), Measure.BY, Literal(1))),
         View((Column(COUNT),), "stock", having=Moved(MIN_X, Measure.BY, Literal(1))),
         View((Column(Attribute("x", "other")),), "stock", distinct=True),
         View((Column(Attribute("x", "stock")),), "stock", join=Join("stock", TRUE)),

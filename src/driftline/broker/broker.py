@@ -561,8 +561,10 @@ class Broker:
 
     def _relabel(self, event: Event, concerned: Iterable[Which]) -> list[Effect]:
         """Places of followers may have become others, with those whom it concerns."""
-        by = self.links.labels.hear(event) if event.type.startswith(MOVED) else None
-        if by is None or self.settings.alone:
+        if self.settings.alone or not event.type.startswith(MOVED):
+            return []
+        by = self.links.labels.hear(event)
+        if by is None:
             return []
         # Before: what is different by it is not to be said.
         said = self.links.tell()

@@ -121,6 +121,12 @@ class Tables:
         if table is not None:
             table.declaration.admit(event)
 
+    def keys_of(self, event: Event) -> tuple[Value, ...]:
+        """Which row an event is of, if any."""
+        table = self.home.tables.get(event.type)
+        key = None if table is None else event.attributes.get(table.declaration.key)
+        return () if key is None else (key,)
+
     def put(self, event: Event, now: int) -> list[Event]:
         """A row that was admitted: the messages."""
         table = self.get(event.type)

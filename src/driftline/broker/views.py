@@ -134,7 +134,7 @@ class Views:
             self._doubt(viewed)
             self._join(id, viewed)
         else:
-            viewed.of, viewed.states = Of.EVENTS, _states(standing)
+            viewed.of, viewed.states = Of.EVENTS, states_of(standing)
         return viewed.interest()
 
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> Standing:
@@ -147,7 +147,7 @@ class Views:
         viewed.plan = plan_of(viewed.view, standing.params)
         if viewed.of is not Of.TABLE:
             # Nothing has to be asked for: the next event is judged by it.
-            before, viewed.states = viewed.states, _states(standing)
+            before, viewed.states = viewed.states, states_of(standing)
             if before is not None:
                 viewed.states.succeed(before)
             return viewed.interest()
@@ -195,7 +195,7 @@ class Views:
                 viewed.gap |= viewed.fold is not None
                 self._join(id, viewed)
             elif viewed is not None:
-                viewed.states = _states(viewed.standing)
+                viewed.states = states_of(viewed.standing)
 
     def _join(self, id: str, viewed: _Viewed) -> None:
         viewed.asked = self._count()
@@ -227,7 +227,7 @@ class Views:
         viewed = self._views[asked.id]
         viewed.of, viewed.asked, viewed.gap, viewed.fold = Of.EVENTS, 0, False, None
         if viewed.states is None:
-            viewed.states = _states(viewed.standing)
+            viewed.states = states_of(viewed.standing)
         waiting, viewed.events = viewed.events, []
         news = ((message.event, self._event(viewed, message)) for message in waiting)
         return [(event, one) for event, one in news if one is not None]
@@ -270,6 +270,8 @@ class Views:
     def take(self, id: str, message: Message) -> tuple[News, ...]:
         """What a message tells, which a view's interest let through."""
         viewed = self._views[id]
+        if viewed.of is Of.EVENTS:
+            return ()  # It asks for events of any type; messages are none.
         if viewed.asked:
             viewed.waiting.append(message)
             if len(viewed.waiting) > WAITING_MAX:
@@ -363,6 +365,14 @@ class Views:
         assert isinstance(fold, RowSet)
         return fold
 
+    def states(self, id: str) -> States | None:
+        """What is known of what a subscription was told, if what it is told depends on that."""
+        viewed = self._views.get(id)
+        if viewed is None:
+            return None
+        fold = viewed.fold
+        return fold.states if isinstance(fold, Follower | RowsFollower) else viewed.states
+
     def interest(self, id: str) -> Standing:
         """What the network must bring for a view."""
         return self._views[id].interest()
@@ -413,7 +423,8 @@ def _between(waiting: list[Message], viewed: _Viewed, numbers: tuple[int, int]) 
     return [one for one in waiting if known < _numbers(one.event.attributes) <= numbers]
 
 
-def _states(standing: Standing) -> States:
+def states_of(standing: Standing) -> States:
+    """What is known when nothing was told yet."""
     return States(standing, condition_of(standing))
 
 

@@ -26,12 +26,27 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object in
 
 
 def _messages(text: str) -> str | None:
-    """Of a view, the subscription to the messages that change it, with numbers as parameters."""
+    """Of a view, the subscription to the messages that change it, with numbers as parameters.
+
+    What moved or crossed is a view too, where events are rows of a table.
+    """
     statement = parse(text)
-    if not isinstance(statement, View):
+    if isinstance(statement, Subscription) and statement.change is not None:
+        statement = View.of_change(statement)
+    if not isinstance(statement, View) or not statement.source:
         return None
     numbers = dict.fromkeys(statement.variables().parameters, 0)
     return str(plan_of(statement, numbers).interest)
+
+
+def _remembers(text: str) -> str | None:
+    """How many states `moved` or `crossed` has: what was last told, of what."""
+    statement = parse(text)
+    if not isinstance(statement, Subscription) or statement.change is None:
+        return None
+    if statement.source is None:
+        return "what was last told"
+    return f"what was last told, of each row if {statement.source} is a table"
 
 
 def check(
@@ -63,6 +78,7 @@ def check(
         "now": found.variables.now,
         "elapsed": found.variables.elapsed,
         "messages": _messages(text),
+        "remembers": _remembers(text),
         "warnings": list(found.warnings),
     }
     if json:
@@ -83,6 +99,7 @@ def check(
             "environment": ", ".join(sorted(found.variables.environment)),
             "moves with": ", ".join(name for name, does in moves.items() if does) or "nothing",
             "changed by": str(facts["messages"] or ""),
+            "remembers": str(facts["remembers"] or ""),
         }
     )
     for warning in found.warnings:

@@ -6,7 +6,7 @@ outcome and the values it saw; the parts that decided are marked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from driftline.model.expression import (
     Attribute,
@@ -82,6 +82,18 @@ def explain(subscription: Subscription, scope: Scope) -> Explanation:
     return Explanation(
         str(subscription), outcome, body.reason if right_type else None, {}, True, inner
     )
+
+
+def explain_told(subscription: Subscription, scope: Scope, change: Explanation) -> Explanation:
+    """Why an event is or is not told where that depends on what was told before.
+
+    `change` is about that alone; it matters for events that satisfy the rest.
+    """
+    rest = explain(replace(subscription, change=None), scope)
+    counts = rest.outcome is True
+    decisive = change if counts else rest
+    parts = (_undecided(rest), change) if counts else (rest, _undecided(change))
+    return Explanation(str(subscription), decisive.outcome, decisive.reason, {}, True, parts)
 
 
 def explain_pattern(sequence: SequenceMatcher, scope: Scope) -> Explanation:

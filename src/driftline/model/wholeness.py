@@ -19,28 +19,23 @@ def fault_of_view(view: View) -> str | None:
     if len(set(names)) < len(names):
         return "each column under a name of its own"
     selected = [column.expression for column in view.columns]
+    moves = [] if view.having is None else [view.having.value]
     conditions = [view.where, *([] if view.join is None else [view.join.on])]
     if any(isinstance(node, Aggregate) for one in conditions for node in walk(one)):
         return "aggregates among the columns only"
     if view.of is ViewKind.AGGREGATES:
         fault = _fault_of_aggregates(selected, view)
-    elif view.of is ViewKind.MOVED and not _is_plain(view):
-        fault = "an attribute of one table that moves"
-    elif view.having is not None and view.of is not ViewKind.MOVED:
+    elif moves and view.of is not ViewKind.MOVED:
         fault = "HAVING beside aggregates only"
+    elif not all(isinstance(one, Attribute) for one in moves):
+        fault = "an attribute that moves or crosses"
     elif any(isinstance(node, Aggregate) for one in selected for node in walk(one)):
         fault = "aggregates without other columns"
     elif view.of not in (ViewKind.ROWS, ViewKind.MOVED) and not selected:
         fault = "a column to select"
     else:
         fault = None
-    return fault or _fault_of_tables(view, [*conditions, *selected])
-
-
-def _is_plain(view: View) -> bool:
-    assert view.having is not None
-    value = view.having.value
-    return isinstance(value, Attribute) and value.table is None
+    return fault or _fault_of_tables(view, [*conditions, *selected, *moves])
 
 
 def _fault_of_aggregates(selected: list[Expression], view: View) -> str | None:

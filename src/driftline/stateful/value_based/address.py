@@ -66,9 +66,21 @@ class Box(NamedTuple):
         """What a message says of it."""
         return dict(zip(BOX, self, strict=True))
 
+    def has(self, point: Point) -> bool:
+        """Is a radius, or the first of two, with a place, or the second, one of these?"""
+        radius, place = point
+        return self.radius_l <= radius <= self.radius_r and self.low <= place <= self.high
+
+
+def box_of(said: Mapping[str, Value]) -> Box:
+    """The inverse of `Box.said`."""
+    return Box(*(said[end] for end in BOX))  # type: ignore[arg-type]  # as homes write them
+
 
 EVERYBODY = Box(0.0, math.inf, 0, PLACE_MAX)
 EVERY_PAIR = Box(0.0, math.inf, 0.0, math.inf)
+NOWHERE = Box(0.0, math.inf, 1, 0)
+"""Those who have no place yet, or ask for none, and nobody else."""
 
 
 def place_of(ring: int, label: int) -> int:

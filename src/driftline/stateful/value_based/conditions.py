@@ -87,8 +87,8 @@ def move_of(moved: Moved, scope: Scope, tick: Decimal | None = None) -> Move:
     ticks = None if tick is None else Ticks(tick)
     if ticks is not None and moved.measure is Measure.BY:
         # A strict radius is a larger one, of whole ticks.
-        radius = ticks.radius(radius, moved.strict)
-        may = None if may is None else ticks.radius(may, moved.strict)
+        radius = float(ticks.radius(radius, moved.strict))
+        may = None if may is None else float(ticks.radius(may, moved.strict))
         rule = Rule()
     radius = rule.admit_radius(radius)
     may = None if may is None else rule.admit_radius(may, "may")

@@ -26,10 +26,10 @@ class Moving:
         self.centre = centre
         """What was last told, in ticks if there are any; None before the first value."""
 
-    def take(self, value: Value | None) -> bool:
-        """Is this value told? What is none changes nothing. O(1)."""
+    def take(self, value: Value | None, radius: float | None = None) -> bool:
+        """Is this value told, by its own radius or another? What is none changes nothing. O(1)."""
         number = self.move.number(value)
-        if number is None or not self._is_due(number):
+        if number is None or not self._is_due(number, radius or self.move.radius):
             return False
         self.centre = number
         return True
@@ -39,8 +39,8 @@ class Moving:
         before, self.centre = self.centre, self.move.number(value)
         return self.centre != before
 
-    def _is_due(self, number: float) -> bool:
-        return self.centre is None or self.move.rule.tells(self.centre, self.move.radius, number)
+    def _is_due(self, number: float, radius: float) -> bool:
+        return self.centre is None or self.move.rule.tells(self.centre, radius, number)
 
 
 class Crossing:

@@ -8,7 +8,6 @@ is not known yet, so does what it asks the network for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from driftline.stateful.value_based.address import (
     MOVED,
     SHIFT,
     Asked,
+    box_of,
     of_group,
     relabelling_of,
 )
@@ -86,7 +86,7 @@ class RowsFollower:
 
     def snapshot(self) -> list[News]:
         """One for each row that is told."""
-        return as_snapshot(self.states.begin(_keyed(self._rows), self._env))
+        return as_snapshot(self._begin())
 
     def take(self, message: Message) -> News | None:
         """That a row moved, or is gone."""
@@ -102,7 +102,11 @@ class RowsFollower:
         self.states.succeed(before.states)
         # It has these parameters since it asked, whenever the answer was given.
         news = [self.take(message) for message in self.missed]
-        return [*filter(None, news), *self.states.begin(_keyed(self._rows), self._env)]
+        return [*filter(None, news), *self._begin()]
+
+    def _begin(self) -> list[News]:
+        rows, self._rows = self._rows, []  # They are not needed again.
+        return self.states.begin(_keyed(rows), self._env)
 
     def dump(self) -> pa.Table:
         """The rows that it begins with."""
@@ -120,6 +124,7 @@ class Follower:
     """One subscription that the home of its table knows, and finds."""
 
     __slots__ = (
+        "_move",
         "_rows",
         "_table",
         "_tick",
@@ -136,13 +141,11 @@ class Follower:
         """Begin with the rows that are to be told, as they are now."""
         condition = condition_of(standing, tick)
         assert isinstance(condition, Move)
-        if condition.may is not None:
-            # What comes is said because somebody must be told: then one may be.
-            condition = replace(condition, radius=condition.may, may=None)
         self._table = table
         self._rows = rows
         self._tick = tick
         self.found = found
+        self._move = condition
         self.states = States(standing, condition)
         self.states.first = first_of(rows, pinned=found.pin is not None)
         self.stale = False
@@ -163,7 +166,7 @@ class Follower:
 
     def snapshot(self) -> list[News]:
         """One for each row that is told."""
-        return as_snapshot(self.states.begin(_keyed(self._rows), NO_ENV))
+        return as_snapshot(self.states.begin(_keyed(self._take_rows()), NO_ENV))
 
     def take(self, message: Message) -> News | None:
         """That the value moved, or that a row is gone."""
@@ -181,10 +184,19 @@ class Follower:
         row = message.change.new
         if row is None:
             raise InvalidValue("message", "a row", message.event.type)
-        news = self.states.take((key,), row, message.env)
+        news = self.states.take((key,), row, message.env, self._radius(said))
         if news is not None and found.pin is not None and found.place is None:
             self.stale = True  # It has a value now, so it has a place.
         return news
+
+    def _radius(self, said: Mapping[str, Value]) -> float | None:
+        """From how far on it is told: if it is meant, and has two radii, as soon as it may be.
+
+        Of others with its first radius it may hear too, whom it must not be told with: what its
+        home knows that it was told would be something else.
+        """
+        may, must = self._move.may, self._move.radius
+        return may if may is not None and box_of(said).has((may, must)) else None
 
     def _readdress(self, message: Message) -> None:
         found, relabelling = self.found, relabelling_of(message.event.attributes)
@@ -201,8 +213,12 @@ class Follower:
         news = [before.take(message) for message in self.missed]
         self.states.succeed(before.states)
         # What the home believes to have told is told: both go on from there.
-        news += [self.states.tell((key,), row) for key, row in self._rows]
+        news += [self.states.tell((key,), row) for key, row in self._take_rows()]
         return [one for one in news if one is not None]
+
+    def _take_rows(self) -> Rows:
+        rows, self._rows = self._rows, []  # They are not needed again.
+        return rows
 
     def dump(self) -> pa.Table:
         """The rows that it begins with, and where it is found."""

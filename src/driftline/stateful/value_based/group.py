@@ -11,6 +11,7 @@ have been: it is *late*, and told of the next value that counts, whatever that i
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from driftline.errors import InvalidValue
@@ -22,6 +23,7 @@ from driftline.model.value import Value, comparable
 from driftline.stateful.value_based.address import (
     EVERY_PAIR,
     EVERYBODY,
+    NOWHERE,
     Box,
     between,
     boxes_of,
@@ -131,7 +133,7 @@ class Pairs:
         if held is None:
             self._waiting.setdefault(item, {})[number] = move.may, move.radius
         else:
-            held.insert(number, move.may, move.radius)
+            held.insert(number, move.may, move.radius, shared=move.shared)
 
     def delete(self, item: Item, number: int) -> None:
         """See `Followers`."""
@@ -341,9 +343,9 @@ class Group:
         boxes = followers.event(item, value)
         self._last[item] = key, row
         for number, move in late.items() if not alone else ():
-            followers.insert(item, number, move)
-        # Who is late is told, wherever it is now.
-        return [followers.everybody] if late else boxes
+            # It is told this value, whatever others were.
+            followers.insert(item, number, replace(move, shared=False))
+        return [*boxes, NOWHERE] if late and not alone else boxes
 
     def end(self, key: Value) -> bool:
         """A row is gone: has anybody been told of it?"""

@@ -31,7 +31,7 @@ from driftline.errors import InvalidValue
 from driftline.model.value import show
 from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Floats, Rule
-from driftline.stateful.value_based.structure import admit_held, admit_new
+from driftline.stateful.value_based.structure import admit_held, admit_new, nearest
 
 _FIRST = 16
 
@@ -104,16 +104,23 @@ class MayMust:
         self._arranged = True
         self._low, self._high = -math.inf, math.inf
 
-    def insert(self, id: int, may: float, must: float) -> float:
-        """Begin a subscription; what it has been told, the current value."""
+    def insert(self, id: int, may: float, must: float, *, shared: bool = False) -> float:
+        """Begin a subscription; what it has been told, its centre: see `Structure`."""
         id, (may, must) = admit_new(self, id), self._admit(may, must)
         at = len(self._rows)
+        centre = self._shared(may, must) if shared else self.value
         if at == len(self._ids):
             self._ids = np.concatenate((self._ids, np.zeros_like(self._ids)))
             self._columns = np.concatenate((self._columns, np.zeros_like(self._columns)), axis=1)
-        self._rows[id], self._ids[at], self._columns[:, at] = at, id, (may, must, self.value)
+        self._rows[id], self._ids[at], self._columns[:, at] = at, id, (may, must, centre)
         self._arranged = False
-        return self.value
+        return centre
+
+    def _shared(self, may: float, must: float) -> float:
+        """What others with these radii were told, or the current value."""
+        mays, musts, centres = self._columns[:, : len(self)]
+        found = nearest(centres[(mays == may) & (musts == must)].tolist(), self.value)
+        return self.value if found is None else found
 
     def delete(self, id: int) -> None:
         """End a subscription."""

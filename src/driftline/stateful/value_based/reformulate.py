@@ -177,8 +177,10 @@ class MovedMessages:
 
     def _gone(self, name: str, key: Value) -> Said:
         group = self._groups[name]
-        if isinstance(group.followers, Singles):
-            self._next_generation(name, comparable(key))
+        item = comparable(key)
+        # Who follows every item has no place: nobody is to be relabelled, or known for ever.
+        if isinstance(group.followers, Singles) and item in group.followers:
+            self._next_generation(name, item)
         return {**self._said(name, key, group.followers.everybody, {}), GONE: True}
 
     def _relabelled(self, name: str) -> None:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from driftline.errors import InvalidValue
 from driftline.model.event import Event
+from driftline.model.explanation import Explanation
 from driftline.model.expression import Attribute
 from driftline.model.notification import NotificationKind
 from driftline.model.scope import Scope
@@ -29,6 +30,7 @@ from driftline.stateful.value_based.conditions import (
     hysteresis_of,
     move_of,
 )
+from driftline.stateful.value_based.explained import explain_change
 from driftline.stateful.value_based.fold import Crossing, Moving
 
 NO_ENV: Mapping[str, Value] = {}
@@ -87,14 +89,24 @@ class States:
         """Does an event satisfy the rest of the condition?"""
         return self._subscription.truth(self._standing.scope(row, env)) is True
 
-    def take(self, keys: tuple[Value, ...], row: Event, env: Mapping[str, Value]) -> News | None:
-        """An event that satisfies the rest of the condition: is it told?"""
+    def take(
+        self,
+        keys: tuple[Value, ...],
+        row: Event,
+        env: Mapping[str, Value],
+        radius: float | None = None,
+    ) -> News | None:
+        """An event that satisfies the rest of the condition: is it told?
+
+        It is where it moved by its own radius, or by another one that counts for this event.
+        """
         hashed = tuple(map(comparable, keys))
         state = self._by_key.get(hashed)
         if state is None:
             state = self._by_key[hashed] = _State(keys, self._begin())
+        value, judge = self._value(row), state.judge
         try:
-            told = state.judge.take(self._value(row))
+            told = judge.take(value, radius) if isinstance(judge, Moving) else judge.take(value)
         except InvalidValue:
             told = False  # No such number can be compared: there is no value.
         if not told:
@@ -129,6 +141,7 @@ class States:
 
     def succeed(self, before: States) -> None:
         """Take over what another had been told, which had other parameters."""
+        self.first = before.first
         for hashed, state in before._by_key.items():
             judge = self._begin()
             if isinstance(judge, Moving) and isinstance(state.judge, Moving):
@@ -143,6 +156,14 @@ class States:
         """What these rows, as they are now, tell."""
         news = (self.take(keys, row, env) for keys, row in rows)
         return [one for one in news if one is not None]
+
+    def explain(self, keys: tuple[Value, ...], row: Event) -> Explanation:
+        """Would an event be told that satisfies the rest of the condition? Nothing changes."""
+        state = self._by_key.get(tuple(map(comparable, keys)))
+        judge = self._begin() if state is None else state.judge
+        change = _view(self._standing).having
+        assert change is not None
+        return explain_change(change, judge, self._value(row), dict(self._standing.params))
 
     def _begin(self) -> Moving | Crossing:
         condition = self._condition

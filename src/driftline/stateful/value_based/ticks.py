@@ -7,7 +7,7 @@ ticks becomes the next one that a value can reach, and so does a strict radius:
 
     a move of more than 2 cents is a move of at least 3
 
-after which nothing is strict any more.
+after which nothing is strict any more. A radius that no two values are apart may be any.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from driftline.errors import InvalidValue
 from driftline.model.value import KIND_OF, Kind, Value, show
 
 TICKS_MAX = 2**52
+_APART = 2 * TICKS_MAX + 2
+"""More than any two values are apart, and a float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,12 @@ class Ticks:
         ticks = self._ratio(value, where)
         if ticks.denominator != 1:
             raise InvalidValue(where, f"a multiple of {self.tick}", show(value))
-        return self._whole(int(ticks), where, value)
+        if abs(ticks) > TICKS_MAX:
+            raise InvalidValue(where, f"at most 2^52 ticks of {self.tick}", show(value))
+        return int(ticks)
 
     def radius(self, radius: Value, strict: bool = False) -> int:
-        """The least whole number of ticks that is as far.
+        """The least whole number of ticks that is as far; one that is too far for any value is one.
 
         >>> cents = Ticks(Decimal("0.01"))
         >>> cents.radius(0.02), cents.radius(0.02, strict=True), cents.radius(0.015)
@@ -50,7 +54,7 @@ class Ticks:
         ticks = self._ratio(radius, "radius")
         if ticks <= 0:
             raise InvalidValue("radius", "a number above 0", show(radius))
-        return self._whole(floor(ticks) + 1 if strict else ceil(ticks), "radius", radius)
+        return min(floor(ticks) + 1 if strict else ceil(ticks), _APART)
 
     def value(self, ticks: float) -> Decimal:
         """So many ticks as a number.
@@ -68,8 +72,3 @@ class Ticks:
             return Fraction(repr(value)) / Fraction(self.tick)
         except ValueError:
             raise InvalidValue(where, "a finite number", show(value)) from None
-
-    def _whole(self, ticks: int, where: str, value: Value) -> int:
-        if abs(ticks) > TICKS_MAX:
-            raise InvalidValue(where, f"at most 2^52 ticks of {self.tick}", show(value))
-        return ticks
