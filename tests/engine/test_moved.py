@@ -186,6 +186,27 @@ def test_who_comes_while_the_row_does_not_count_is_told_of_the_next_that_does(en
     assert prices(late) == [("enter", 101)]
 
 
+def test_one_who_was_late_asks_for_its_place_when_it_has_one(engine):
+    text = TECH.replace("WHERE", "WHERE symbol = 'IBM' AND")
+    put(engine, 100, sector="tech")
+    engine.subscribe(text)
+    put(engine, 100, sector="food")
+    late = engine.subscribe(text)
+    asked = engine._broker.edge.views.interest
+    assert "LO <=" not in str(asked(late.id).statement)
+    put(engine, 101, sector="tech")
+    assert "LO <=" in str(asked(late.id).statement)
+
+
+def test_what_comes_and_goes_is_not_known_for_ever(engine):
+    engine.subscribe(ALL)
+    for at in range(9):
+        put(engine, 100, f"S{at}")
+        engine.delete("stock", f"S{at}")
+    (messages,) = engine._broker.tables.home._reformulators.values()
+    assert not messages._generations
+
+
 # Types that are no tables.
 
 
@@ -296,6 +317,12 @@ def test_the_environment_moves_the_rest_of_a_condition(engine):
     engine.set_env("open", False)
     put(engine, 110)
     assert prices(s) == [("enter", 101)]
+
+
+@pytest.mark.parametrize("source", ["stock", "quote"])
+def test_an_unknown_variable_is_counted_once_for_each_that_reads_it(engine, source):
+    engine.subscribe(f"SELECT * FROM {source} WHERE env('open') AND moved(price, by => 2)")
+    assert engine.unknown() == {"open": "nobody has given it a value (1 conditions)"}
 
 
 # Two radii, and a centre that is shared.

@@ -15,7 +15,9 @@ Read `rule` (when one is told), `span` (how it is said who), `structure` (what a
 `combined` (any), which share `packed`, with `circle` (what a table of them must look like), `audit`
 and `choice` (which when); the paper's: `btree_lr`, `scan_r`, `ba_tree`, `btree_c`, `bw_tree`,
 `b2_tree`, which share `plain`; and what rides on them: `conditions`, `ticks` (money), `fold` (one
-subscription), `may_must` (two radii), `items` (many items with few subscribers).
+subscription), `may_must` (two radii), `items` (many items with few subscribers). What a subscriber
+is told is in `states` and `explained`, what a table's home knows and says in `group` and
+`reformulate`, and between them are `address`, `subscription` and `follower`.
 
 We differ: end points are absolute, where the paper adds up moves, so floats give what the
 definition gives; a queue of classes stands in place of the BW-tree; labels are numbers modulo 2^64,
