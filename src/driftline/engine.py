@@ -454,8 +454,12 @@ class Engine:
         What reads one of them is never true.
         """
         found = self._broker.unknown()
-        for id in self._broker.edge.views:
-            for name in self._handles[id].statement.variables().environment - self._env.keys():
+        views = self._broker.edge.views
+        for id in views:
+            # What a view asks for is counted already, as far as it reads any.
+            counted = views.interest(id).statement.variables().environment
+            read = self._handles[id].statement.variables().environment
+            for name in read - counted - self._env.keys():
                 found[name] = found.get(name, 0) + 1
         return {
             name: self._failed.get(name, "nobody has given it a value") + f" ({some} conditions)"

@@ -186,6 +186,27 @@ def test_who_comes_while_the_row_does_not_count_is_told_of_the_next_that_does(en
     assert prices(late) == [("enter", 101)]
 
 
+def test_one_who_was_late_asks_for_its_place_when_it_has_one(engine):
+    text = TECH.replace("WHERE", "WHERE symbol = 'IBM' AND")
+    put(engine, 100, sector="tech")
+    engine.subscribe(text)
+    put(engine, 100, sector="food")
+    late = engine.subscribe(text)
+    asked = engine._broker.edge.views.interest
+    assert "LO <=" not in str(asked(late.id).statement)
+    put(engine, 101, sector="tech")
+    assert "LO <=" in str(asked(late.id).statement)
+
+
+def test_what_comes_and_goes_is_not_known_for_ever(engine):
+    engine.subscribe(ALL)
+    for at in range(9):
+        put(engine, 100, f"S{at}")
+        engine.delete("stock", f"S{at}")
+    (messages,) = engine._broker.tables.home._reformulators.values()
+    assert not messages._generations
+
+
 # Types that are no tables.
 
 
@@ -296,6 +317,12 @@ def test_the_environment_moves_the_rest_of_a_condition(engine):
     engine.set_env("open", False)
     put(engine, 110)
     assert prices(s) == [("enter", 101)]
+
+
+@pytest.mark.parametrize("source", ["stock", "quote"])
+def test_an_unknown_variable_is_counted_once_for_each_that_reads_it(engine, source):
+    engine.subscribe(f"SELECT * FROM {source} WHERE env('open') AND moved(price, by => 2)")
+    assert engine.unknown() == {"open": "nobody has given it a value (1 conditions)"}
 
 
 # Two radii, and a centre that is shared.
@@ -447,79 +474,3 @@ def test_the_builder_asks_for_the_same(engine):
         )
         assert prices(s) == [("snapshot", 100)]
         assert dl.parse(str(s.statement)) == s.statement
-
-
-# Why.
-
-
-def explained(handle, price, symbol="IBM", **more):
-    return handle.explain(dl.Event("stock", {"symbol": symbol, "price": price, **more}))
-
-
-def test_explain_says_what_was_last_told_and_whether_it_would_be_now(money):
-    put(money, 19.99)
-    s = money.subscribe(where("moved(price, by => :r)"), {"r": 2})
-    (near,) = explained(s, 20.99).deciding()
-    assert (near.text, near.outcome) == ("moved(price, by => :r)", False)
-    assert near.seen == {"price": 20.99, ":r": 2, "last told": 19.99}
-    assert explained(s, 21.99).outcome is True
-    assert "last told is 19.99" in str(explained(s, 21.99))
-
-
-def test_explain_changes_nothing(engine):
-    put(engine, 100)
-    s = engine.subscribe(BY_2)
-    assert explained(s, 150).outcome is True
-    assert explained(s, 7, "DIS").outcome is False
-    put(engine, 101)
-    put(engine, 102)
-    assert prices(s) == [("snapshot", 100), ("change", 102)]
-
-
-def test_explain_goes_through_the_rest_first(engine):
-    put(engine, 100, sector="tech")
-    s = engine.subscribe(TECH)
-    found = explained(s, 200, sector="food")
-    assert found.outcome is False
-    assert [part.text for part in found.deciding()] == ["sector = 'tech'"]
-    assert found.parts[1].outcome is True
-    assert not found.parts[1].decided
-
-
-@pytest.mark.parametrize(
-    ("change", "price", "outcome", "reason"),
-    [
-        ("moved(price, by => 2)", None, None, "no value that could have moved"),
-        ("moved(price, by => 2)", 2**60, None, "at most 53 bits"),
-        ("moved(price, may => 1, must => 5)", 103, None, "somebody else must be"),
-        ("moved(price, may => 1, must => 5)", 105, True, ""),
-        ("crossed(price, above => 100)", 101, False, "had not cleared"),
-        ("crossed(price, above => 100)", "text", None, "no value that could have crossed"),
-        ("crossed(price, above => 200)", 150, False, ""),
-        ("crossed(price, above => 200)", 200, True, ""),
-    ],
-)
-def test_explain_says_why(engine, change, price, outcome, reason):
-    put(engine, 100)
-    found = explained(engine.subscribe(where(change)), price)
-    assert found.outcome is outcome
-    assert reason in (found.reason or "")
-
-
-def test_explain_of_a_row_that_nothing_was_told_of(engine):
-    put(engine, 100)
-    (found,) = explained(engine.subscribe(ALL), 7, "DIS").deciding()
-    assert (found.outcome, found.reason) == (True, "nothing was told yet")
-
-
-def test_explain_without_from_knows_the_one_state(engine):
-    s = engine.subscribe("SELECT price WHERE moved(price, by => 2)")
-    put(engine, 100)
-    assert explained(s, 101, "DIS").outcome is False
-
-
-def test_explain_of_what_was_cancelled_knows_of_nothing_told(engine):
-    put(engine, 100)
-    s = engine.subscribe(BY_2)
-    s.cancel()
-    assert explained(s, 101).outcome is True

@@ -17,6 +17,7 @@ STEPS = 120
 
 SYMBOLS = ["A", "B", "C"]
 SECTORS = ["tech", "food"]
+STEPS_OF_PRICES = [0, 1, -1, 2, -2, 0.5, -0.25, 7]
 COLUMNS = ["price", "*", "symbol, price", "price * 2 AS twice, sector"]
 SOURCES = ["stock"] * 8 + ["money"] * 4 + ["late", "news", None]
 CONDITIONS = [
@@ -38,6 +39,20 @@ CHANGES = (
     + ["crossed(price, above => 102)", "crossed(price, above => 102, clear => 98)"]
     + ["crossed(price, below => :c)", "crossed(price, below => 98, clear => :c + 3)"]
 )
+CROWDS = [
+    (["symbol = 'A'", ""], ["moved(price, by => 4)", "moved(price, by => :r)"]),
+    (["symbol = 'A'"], ["moved(price, by => 4)"]),
+    (
+        ["sector = 'tech'", "sector = 'tech' AND symbol = 'A'"],
+        ["moved(price, by => 3)", "moved(price, by => 3, shared => TRUE)"],
+    ),
+    (
+        ["sector = 'tech'", "sector = 'tech' AND symbol = 'A'"],
+        ["moved(price, may => 1, must => 4)", "moved(price, may => 1, must => :r + 9)"],
+    ),
+    (["", "symbol = 'A'"], ["crossed(price, above => :c + 4, clear => :c)"]),
+]
+"""Where many ask for nearly the same of few rows."""
 ODD = [None, "text", True, float("nan"), float("inf"), 2**53 + 1, -(2**60), 1e300, 0, -5, 100.005]
 
 
@@ -51,10 +66,14 @@ class Program:
         self.prices = {}
         self.declare("stock", {})
         self.declare("money", {"price": "0.05"})
-        # Many who ask for the same, or all kinds.
-        few = self.draw.random() < 0.5
-        self.conditions = self.draw.sample(CONDITIONS, 4) if few else CONDITIONS
-        self.changes = self.draw.sample(CHANGES, 4) if few else CHANGES
+        self.crowded = self.draw.random() < 0.6
+        self.conditions, self.changes = CONDITIONS, CHANGES
+        if self.crowded:
+            self.conditions, self.changes = self.draw.choice(CROWDS)
+        self.sources = ["stock"] if self.crowded else SOURCES
+        self.types = ["stock"] if self.crowded else ["stock"] * 6 + ["money"] * 3 + ["late", "news"]
+        self.symbols = ["A"] * 9 + ["B"] if self.crowded else SYMBOLS
+        self.subscriptions = 40 if self.crowded else 25
 
     def declare(self, table, ticks):
         self.engine.table(table, key="symbol", ticks=ticks)
@@ -65,9 +84,8 @@ class Program:
         return {name: self.draw.choice(of[name]) for name in names}
 
     def event(self):
-        draw, type = self.draw, self.draw.choice(["stock"] * 6 + ["money"] * 3 + ["late", "news"])
-        symbol = draw.choice(SYMBOLS)
-        price = self.prices.get((type, symbol), 100) + draw.choice([0, 1, -1, 2, -2, 0.5, -0.25, 7])
+        draw, type, symbol = self.draw, self.draw.choice(self.types), self.draw.choice(self.symbols)
+        price = self.prices.get((type, symbol), 100) + draw.choice(STEPS_OF_PRICES)
         if not 90 <= price <= 110:
             price = 100
         if type == "money":
@@ -91,7 +109,7 @@ class Program:
     def subscribe(self):
         draw, name = self.draw, len(self.handles) + self.draw.random()
         conditions = [draw.choice(self.conditions), draw.choice(self.changes)]
-        source = draw.choice(SOURCES)
+        source = draw.choice(self.sources)
         where = " AND ".join(filter(None, conditions))
         text = f"SELECT {draw.choice(COLUMNS)} {f'FROM {source}' if source else ''} WHERE {where}"
         statement = dl.parse(text)
@@ -152,7 +170,7 @@ class Program:
         others = [self.set] * 3 + [self.cancel, self.restate]
         do = self.draw.choice(
             [self.publish] * 14
-            + [self.subscribe] * (6 if len(self.handles) < 25 else 1)
+            + [self.subscribe] * (6 if len(self.handles) < self.subscriptions else 1)
             + (others if self.handles else [])
             + [self.delete, self.suspend, self.move_env]
         )
@@ -175,7 +193,7 @@ class Program:
 
 def run(seed, label_bits):
     program = Program(seed, label_bits)
-    for _ in range(program.draw.randrange(20)):
+    for _ in range(program.draw.randrange(program.subscriptions)):
         program.publish()
         program.subscribe()
     program.compare("begin")

@@ -17,8 +17,8 @@ and `choice` (which when); the paper's: `btree_lr`, `scan_r`, `ba_tree`, `btree_
 `b2_tree`, which share `plain`; and what rides on them: `conditions`, `ticks` (money), `fold` (one
 subscription), `may_must` (two radii), `items` (many items with few subscribers), with `few` and
 `numbered` (what an item is kept as). Then how it travels: `address` (who is told, to a network, and
-how one asks for it), `group` and `reformulate` (a table's home), `subscription`, `states` and
-`follower` (the subscriber's edge); `two_level` has the paper's servers apart.
+how one asks for it), `group` and `reformulate` (a table's home), `subscription`, `states`,
+`explained` and `follower` (the subscriber's edge); `two_level` has the paper's servers apart.
 
 We differ: end points are absolute, where the paper adds up moves, so floats give what the
 definition gives; a queue of classes stands in place of the BW-tree; labels are numbers modulo 2^64,

@@ -5,6 +5,7 @@ say whom a value concerns in few ranges. A change of a row becomes a message for
 the row as it is now; so brokers on the way need no state of values, only filters.
 
     moved         GROUP, KEY, RADIUS_L, RADIUS_R, LO, HI, NEW, NEW_symbol, NEW_price, …
+    who is late   the same, with a box in which there is no place
     row gone      GROUP, KEY, the box of everybody, GONE
     relabelled    GROUP, KEY, RADIUS_L = RADIUS_R, LO, HI, SHIFT, GENERATION
 
