@@ -294,8 +294,8 @@ class Engine:
         for news in told:
             key = news.keys[0] if len(news.keys) == 1 else news.keys or None
             event = self._cause
-            if news.kind is NotificationKind.SNAPSHOT and handle.of_rows:
-                event = self._shifts.table_of(handle.statement).get(news.keys[0])
+            if news.kind is NotificationKind.SNAPSHOT and len(news.keys) == 1:
+                event = self._broker.tables.get(handle.source).get(news.keys[0])
             self._tell(
                 handle,
                 news.kind,

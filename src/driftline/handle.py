@@ -17,6 +17,7 @@ from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification
+from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
 from driftline.model.value import Value
 from driftline.model.view import View, ViewKind
@@ -76,6 +77,12 @@ class Handle:
     def of_rows(self) -> bool:
         """Is it to a live set of rows?"""
         return _of_rows(self._standing.statement)
+
+    @property
+    def source(self) -> str:
+        """The type or the table that it is about; empty if it is none in particular."""
+        statement = self._standing.statement
+        return "" if isinstance(statement, Pattern) else statement.source or ""
 
     @property
     def params(self) -> dict[str, Value]:
