@@ -75,8 +75,8 @@ class Singles:
 
     everybody = EVERYBODY
 
-    def __init__(self, rule: Rule, label_bits: int) -> None:
-        self._items: Items[Item] = Items(rule, label_bits)
+    def __init__(self, rule: Rule, label_bits: int, many: int) -> None:
+        self._items: Items[Item] = Items(rule, label_bits, many)
         self.delete = self._items.delete
         self.value = self._items.value
         self.centre = self._items.centre
