@@ -115,6 +115,7 @@ class States:
 
     def succeed(self, before: States) -> None:
         """Take over what another had been told, which had other parameters."""
+        self.first = before.first
         for hashed, state in before._by_key.items():
             judge = self._begin()
             if isinstance(judge, Moving) and isinstance(state.judge, Moving):
