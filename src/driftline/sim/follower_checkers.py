@@ -126,16 +126,17 @@ class Follower:
         """Go on to a change, by when it stands under an epoch; on the way it is told this."""
         changes = self._source.changes(self._table, self._moment, upto)
         rows = self._source.rows(self._table, self._moment)
-        at, self._moment = self._moment[1], upto
+        self._moment = upto
         if self._beliefs is None or not all(one.known for one in changes):
             self._beliefs = None
             return
         told = _Told(self._definition, news, epoch)
         now: set[_At] = {(belief, 0) for belief in self._beliefs}
-        now = told.settled(now, rows, at, speaking=not exactly)
-        for change in changes:
+        until = [*(one.number - 1 for one in changes), upto[1]]
+        now = told.settled(now, rows, until[0], speaking=not exactly)
+        for change, end in zip(changes, until[1:], strict=True):
             now = told.stepped(now, change, speaking=not exactly or change.number == upto[1])
-            now = told.settled(now, change.rows, change.number, speaking=not exactly)
+            now = told.settled(now, change.rows, end, speaking=not exactly)
         self._beliefs = {
             belief
             for belief, count in now
@@ -170,14 +171,16 @@ class _Told:
         return found
 
     def settled(
-        self, now: Iterable[_At], rows: tuple[Placed, ...], at: int, *, speaking: bool
+        self, now: Iterable[_At], rows: tuple[Placed, ...], until: int, *, speaking: bool
     ) -> set[_At]:
-        """These beliefs, and others that may follow from them while nothing changes."""
+        """These beliefs, and others that may follow from them while rows stay as they are."""
         found = set(now)
         queue = list(found)
         for belief, count in queue:  # which grows
             more: set[_At] = set()
-            for after, told in self._definition.settle(belief, rows, at, self._epoch, self._hint):
+            for after, told in self._definition.settle(
+                belief, rows, until, self._epoch, self._hint
+            ):
                 self._explain(more, after, told, count, speaking=speaking)
             queue += more - found
             found |= more

@@ -229,19 +229,22 @@ class Definition:
         return all(self.judges[one].matters(row) for one in epochs if one in self.judges)
 
     def settle(
-        self, belief: Belief, rows: Iterable[Placed], at: int, newest: int, said: Hints
+        self, belief: Belief, rows: Iterable[Placed], until: int, newest: int, said: Hints
     ) -> Iterator[Next]:
-        """What may happen when these are the rows: a snapshot is taken, parameters are others."""
+        """What may happen while these are the rows, until some change.
+
+        A snapshot is taken; or parameters become others.
+        """
         rows = list(rows)
         if belief.epoch == NOBODY:
             for epoch, since in self.since.items():
-                if epoch <= newest and since <= at:
+                if epoch <= newest and since <= until:
                     yield self._join(epoch, rows, said)
             return
         if belief.towards != NOBODY:
             yield from self._arrive(belief, rows)
         for epoch in range(max(belief.epoch, belief.towards) + 1, newest + 1):
-            if self.since[epoch] > at:
+            if self.since[epoch] > until:
                 continue
             if not self.judges[epoch].is_table:
                 yield replace(belief, epoch=epoch), ()

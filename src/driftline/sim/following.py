@@ -20,13 +20,13 @@ from driftline.sim.event_log import EventLog
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
-from driftline.sim.texts import NO_TABLE, bounds, crowded, crowded_row, event, followed
+from driftline.sim.texts import KEYS, NO_TABLE, bounds, crowded, crowded_row, event, followed
 from driftline.sim.view_checkers import ViewStory
 
 WITNESS = "witness"
 """What the names of those begin with who must be told of everything at once."""
-_CROWD = 6
-_AT_ONCE = 4
+_CROWD = 12
+_AT_ONCE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Following:
         self._draw = draw
         self._doors = doors
         self._heard: dict[str, int] = {}
+        self._between = (1.0, 5.0)
         self.relabelled = 0
         """How often a broker has heard that places are others."""
 
@@ -57,36 +58,58 @@ class Following:
         """Before the first fault, some follow, most of them beside the tables."""
         overlay = self._overlay
         self._home = home
+        self._crowd = overlay.party(f"{home}-crowd", home)
+        self._story.rows.add(self._crowd.name)
         for name in sorted(self._story.rows):
             publisher = overlay.parties[name]
-            says = publisher.offers[NO_TABLE] = Advertisement(NO_TABLE, anything=True)
-            overlay.ask(publisher, Advertise(f"advertise {NO_TABLE}", NO_TABLE, says))
+            for type in (*KEYS, NO_TABLE):
+                says = publisher.offers[type] = Advertisement(type, anything=True)
+                overlay.ask(publisher, Advertise(f"advertise {type}", type, says))
         for broker in overlay.names():
             witness = overlay.party(f"{WITNESS} {broker}", broker)
             self._doors.subscribe(witness, witness.name, f"SELECT * FROM {NO_TABLE}")
             self._views.followers.logs[broker] = EventLog(witness)
-        for _ in range(_CROWD):
+        for _ in range(_AT_ONCE):
             self._follow(crowded(self._draw))
 
     def step(self) -> None:
         """Some come, or go, and values move."""
         draw = self._draw
-        for _ in range(draw.randrange(3)):
-            self._publish("t", crowded_row(draw))
+        if draw.random() < 0.3:
+            self._come_between()
         if draw.random() < 0.4:
-            self._publish(NO_TABLE, event(draw))
+            self._publish(NO_TABLE, event(draw), self._anybody())
         chance = draw.random()
-        if chance < 0.4:
-            for _ in range(1 + draw.randrange(_AT_ONCE)):
-                self._follow(crowded(draw))
-        elif chance < 0.7:
+        if chance < 0.25:
+            self._follow(crowded(draw))
+        elif chance < 0.6:
             self._follow(followed(draw))
-        elif chance < 0.85:
+        elif chance < 0.75:
             self._cancel()
 
-    def _publish(self, type: str, values: Mapping[str, Value]) -> None:
+    def _come_between(self) -> None:
+        """Some come beside the table, each at a value between those of the two before it.
+
+        So there is soon no label left between two.
+        """
+        draw = self._draw
+        if draw.random() < 0.3:
+            self._between = 1.0, 5.0
+        for _ in range(1 + draw.randrange(_AT_ONCE)):
+            low, high = self._between
+            y = (low + high) / 2
+            self._between = (low, y) if draw.random() < 0.5 else (y, high)
+            self._publish("t", crowded_row(y, draw), self._crowd)
+            id = f"{self._crowd.name}-{draw.randrange(_CROWD)}"
+            if id in self._crowd.wants:
+                self._end(self._crowd, id)
+            self.subscribe(self._crowd, id, Standing.of(crowded(draw)), anew=True)
+
+    def _anybody(self) -> Party:
+        return self._overlay.parties[self._draw.choice(sorted(self._story.rows))]
+
+    def _publish(self, type: str, values: Mapping[str, Value], publisher: Party) -> None:
         number = len(self._story.published)
-        publisher = self._overlay.parties[self._draw.choice(sorted(self._story.rows))]
         made = Event(type, {**values, "n": number}, time=number)
         self._story.published[number] = publisher, made, self._overlay.now
         self._overlay.ask(publisher, Publish(f"publish {number}", made))
@@ -113,14 +136,17 @@ class Following:
         if some:
             party = self._draw.choice(some)
             id = self._draw.choice(list(party.wants))
-            del party.wants[id]
-            self._overlay.ask(party, Cancel(f"cancel {id}", id))
+            self._end(party, id)
+
+    def _end(self, party: Party, id: str) -> None:
+        del party.wants[id]
+        self._overlay.ask(party, Cancel(f"cancel {id}", id))
 
     def look(self) -> None:
         """Read what witnesses were told, and count."""
         for log in self._views.followers.logs.values():
             log.read()
-        self._views.followers.homeless = self._overlay.lost_journals > 0
+        self._views.followers.homeless = bool(self._overlay.lost_journals or self._story.rewired)
         for name in self._overlay.names():
             if self._overlay.up(name):
                 heard = self._overlay.station(name).broker.links.labels.heard

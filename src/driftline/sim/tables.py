@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 
 from driftline.broker.requests import (
-    Advertise,
     Cancel,
     Declare,
     Delete,
@@ -18,7 +17,6 @@ from driftline.broker.requests import (
     Suspend,
 )
 from driftline.errors import TableError
-from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
@@ -76,9 +74,6 @@ class TableRun:
             there = draw.choice(overlay.names())
             publisher = self._doors.party(f"{there}-rows {at}", there)
             self._story.rows.add(publisher.name)
-            for name in KEYS:
-                says = publisher.offers[name] = Advertisement(name, anything=True)
-                overlay.ask(publisher, Advertise(f"advertise {name}", name, says))
         for _ in range(3):
             self._view()
         self.following.begin(broker)

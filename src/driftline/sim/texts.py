@@ -180,9 +180,8 @@ def _radii(draw: random.Random) -> dict[str, object]:
     }
 
 
-def crowded_row(draw: random.Random) -> Mapping[str, Value]:
-    """The row that most follow, at one of many values that are near each other."""
-    y = draw.randrange(48) / 8
+def crowded_row(y: float, draw: random.Random) -> Mapping[str, Value]:
+    """The row that most follow, at some value."""
     return {"k": CROWDED, "x": draw.randrange(8), "y": y, "z": draw.randrange(3)}
 
 

@@ -189,10 +189,10 @@ class ViewStory:
             )
 
     def _rest_following(self, party: Party, id: str, newest: Version, now: Moment) -> None:
-        missed = newest.begun <= self._lost.get(id, 0)
-        if missed and newest.view.source in self.followers.keys:
+        if newest.begun > self._lost.get(id, 0):
+            self.followers.rest(party, id, self.versions[id], now)
+        elif newest.view.source in self.followers.keys:
             raise Violation(f"{party.name} missed something of {id}, and was told of no gap")
-        self.followers.rest(party, id, self.versions[id], now)
 
 
 def _moment(event: Event) -> Moment:
