@@ -225,7 +225,8 @@ class Views:
     def unfound(self, asked: Question) -> list[tuple[Event, News]]:
         """It is no table: what is told of the events that have waited."""
         viewed = self._views[asked.id]
-        viewed.of, viewed.asked, viewed.gap, viewed.fold = Of.EVENTS, 0, False, None
+        # If it was one, and is one again, its party is told then that there was a gap.
+        viewed.of, viewed.asked, viewed.fold = Of.EVENTS, 0, None
         if viewed.states is None:
             viewed.states = _states(viewed.standing)
         waiting, viewed.events = viewed.events, []

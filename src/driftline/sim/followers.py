@@ -241,17 +241,16 @@ class Definition:
                 if epoch <= newest and since <= until:
                     yield self._join(epoch, rows, said)
             return
-        if belief.towards != NOBODY:
+        if belief.towards != NOBODY and self.since[belief.towards] <= until:
             yield from self._arrive(belief, rows)
         for epoch in range(max(belief.epoch, belief.towards) + 1, newest + 1):
-            if self.since[epoch] > until:
-                continue
             if not self.judges[epoch].is_table:
                 yield replace(belief, epoch=epoch), ()
-            elif self.judges[epoch].at_home:
-                yield from self._change(belief, epoch)
-            else:
+            elif not self.judges[epoch].at_home:
+                # What was on its way when it asked is judged by it, too.
                 yield replace(belief, towards=epoch), ()
+            elif self.since[epoch] <= until:
+                yield from self._change(belief, epoch)
 
     def _join(self, epoch: int, rows: list[Placed], said: Hints) -> Next:
         judge = self.judges[epoch]
