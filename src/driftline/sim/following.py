@@ -17,6 +17,7 @@ from driftline.model.standing import Standing
 from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.sim.event_log import EventLog
+from driftline.sim.faults import MILLISECOND
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
@@ -27,6 +28,7 @@ WITNESS = "witness"
 """What the names of those begin with who must be told of everything at once."""
 _CROWD = 12
 _AT_ONCE = 6
+_PAUSE = 100 * MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,10 @@ class Following:
             self._follow(crowded(draw))
         elif chance < 0.6:
             self._follow(followed(draw))
-        elif chance < 0.75:
+        elif chance < 0.7:
             self._cancel()
+        elif chance < 0.85:
+            self._move()
 
     def _come_between(self) -> None:
         """Some come beside the table, each at a value between those of the two before it.
@@ -130,9 +134,31 @@ class Following:
         party.wants[id] = self._views.becomes(id, standing, anew=anew)
         self._overlay.ask(party, Subscribe(f"subscribe {id}", id, party.wants[id]))
 
-    def _cancel(self) -> None:
+    def _move(self) -> None:
+        """Somebody moves radii or bounds, perhaps again before that has been answered."""
+        draw = self._draw
+        moving = [
+            (party, id)
+            for party in self._parties()
+            for id, standing in party.wants.items()
+            if standing.params
+        ]
+        if not moving:
+            return
+        party, id = draw.choice(moving)
+        for _ in range(draw.choice((1, 2, 3))):
+            view = party.wants[id].statement
+            assert isinstance(view, View)
+            self.subscribe(party, id, Standing.of(view, bounds(view, draw)), anew=False)
+            self._overlay.run(self._overlay.now + draw.randrange(_PAUSE))
+            self._come_between()
+
+    def _parties(self) -> list[Party]:
         parties = self._overlay.parties.values()
-        some = [one for one in parties if one.name.endswith("-follower") and one.wants]
+        return [one for one in parties if one.name.endswith("-follower") and one.wants]
+
+    def _cancel(self) -> None:
+        some = self._parties()
         if some:
             party = self._draw.choice(some)
             id = self._draw.choice(list(party.wants))

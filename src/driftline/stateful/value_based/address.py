@@ -66,6 +66,16 @@ class Box(NamedTuple):
         """What a message says of it."""
         return dict(zip(BOX, self, strict=True))
 
+    def has(self, point: Point) -> bool:
+        """Is a point in it?"""
+        radius, place = point
+        return self.radius_l <= radius <= self.radius_r and self.low <= place <= self.high
+
+
+def box_of(said: Mapping[str, Value]) -> Box:
+    """The box that a message says."""
+    return Box(*(said[name] for name in BOX))  # type: ignore[arg-type]  # as homes write them
+
 
 EVERYBODY = Box(0.0, math.inf, 0, PLACE_MAX)
 EVERY_PAIR = Box(0.0, math.inf, 0.0, math.inf)

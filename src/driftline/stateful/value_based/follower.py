@@ -31,6 +31,7 @@ from driftline.stateful.value_based.address import (
     MOVED,
     SHIFT,
     Asked,
+    box_of,
     of_group,
     relabelling_of,
 )
@@ -120,6 +121,7 @@ class Follower:
     """One subscription that the home of its table knows, and finds."""
 
     __slots__ = (
+        "_asked",
         "_rows",
         "_table",
         "_tick",
@@ -136,8 +138,9 @@ class Follower:
         """Begin with the rows that are to be told, as they are now."""
         condition = condition_of(standing, tick)
         assert isinstance(condition, Move)
+        self._asked = condition
         if condition.may is not None:
-            # What comes is said because somebody must be told: then one may be.
+            # What is said of it is said because somebody must be told: then one may be.
             condition = replace(condition, radius=condition.may, may=None)
         self._table = table
         self._rows = rows
@@ -181,10 +184,20 @@ class Follower:
         row = message.change.new
         if row is None:
             raise InvalidValue("message", "a row", message.event.type)
+        if not self._is_meant(said):
+            return None
         news = self.states.take((key,), row, message.env)
         if news is not None and found.pin is not None and found.place is None:
             self.stale = True  # It has a value now, so it has a place.
         return news
+
+    def _is_meant(self, said: Mapping[str, Value]) -> bool:
+        """Is it about its two radii, if it has two?
+
+        Of one radius the definition says who is told; of two, it is the home that decides.
+        """
+        may = self._asked.may
+        return may is None or box_of(said).has((may, self._asked.radius))
 
     def _readdress(self, message: Message) -> None:
         found, relabelling = self.found, relabelling_of(message.event.attributes)
@@ -200,7 +213,12 @@ class Follower:
         # Until its home knew the radius it found whom to tell by the one before.
         news = [before.take(message) for message in self.missed]
         self.states.succeed(before.states)
-        return [*filter(None, news), *self.states.begin(_keyed(self._rows), NO_ENV)]
+        overdue = (
+            (keys, row)
+            for keys, row in _keyed(self._rows)
+            if self.states.must(keys, row, self._asked)
+        )
+        return [*filter(None, news), *self.states.begin(overdue, NO_ENV)]
 
     def dump(self) -> pa.Table:
         """The rows that it begins with, and where it is found."""

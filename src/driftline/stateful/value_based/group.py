@@ -53,6 +53,9 @@ class Followers(Protocol):
     def event(self, item: Item, value: float) -> list[Box]:
         """Whom a value concerns."""
 
+    def event_for_all(self, item: Item, value: float) -> None:
+        """A value is told to everybody whom it may concern."""
+
     def end(self, item: Item) -> None:
         """There is no such item any more: all wait for the next."""
 
@@ -97,6 +100,10 @@ class Singles:
             return [EVERYBODY]
         spans = self._items.event(item, value)
         return list(boxes_of(spans, ranked=self._items.ranked(item))) if spans else []
+
+    def event_for_all(self, item: Item, value: float) -> None:
+        """See `Followers`: those whom it may concern are those whom it does."""
+        self._items.event(item, value)
 
     def end(self, item: Item) -> None:
         """See `Followers`."""
@@ -164,6 +171,10 @@ class Pairs:
         for number, radii in self._waiting.pop(item).items():
             held.insert(number, *radii)
         return [EVERY_PAIR]
+
+    def event_for_all(self, item: Item, value: float) -> None:
+        """See `Followers`."""
+        self._items[item].tell_all(value)
 
     def end(self, item: Item) -> None:
         """See `Followers`."""
@@ -335,12 +346,14 @@ class Group:
             followers.insert(item, number, move)
         if item not in followers:
             return []
-        boxes = followers.event(item, value)
         self._last[item] = key, row
-        for number, move in late.items() if not alone else ():
+        if alone or not late:
+            return followers.event(item, value)
+        # Who is late is told, wherever it is now, and so are all others who may be.
+        followers.event_for_all(item, value)
+        for number, move in late.items():
             followers.insert(item, number, move)
-        # Who is late is told, wherever it is now.
-        return [followers.everybody] if late else boxes
+        return [followers.everybody]
 
     def end(self, key: Value) -> bool:
         """A row is gone: has anybody been told of it?"""

@@ -151,6 +151,13 @@ class MayMust:
         ids: list[int] = self._ids[: len(self)][groups.told()].tolist()
         return ids
 
+    def tell_all(self, value: float) -> None:
+        """The same, where all are told who may be, whether or not anybody must be."""
+        self.value = self.rule.admit_value(value)
+        may, _, centres = self._columns[:, : len(self)]
+        centres[self.rule.tells_many(centres, may, self.value)] = self.value
+        self._arranged = False
+
     def radii(self, id: int) -> Group:
         """From how far on a subscription may be told, and must be."""
         return self._group(self._rows[admit_held(self, id)])

@@ -106,6 +106,12 @@ class States:
         self.first = NotificationKind.ENTER
         return News(kind, dict(state.told), old, keys)
 
+    def must(self, keys: tuple[Value, ...], row: Event, by: Move) -> bool:
+        """Must a row be told by a condition, whatever else it may be told by?"""
+        state = self._by_key.get(tuple(map(comparable, keys)))
+        centre = state.judge.centre if state and isinstance(state.judge, Moving) else None
+        return Moving(by, centre).take(row.attributes.get(self._attribute))
+
     def leave(self, keys: tuple[Value, ...]) -> News | None:
         """A row is gone, and its state with it."""
         state = self._by_key.pop(tuple(map(comparable, keys)), None)
