@@ -208,7 +208,7 @@ class Views:
         """Is what it asks for a table, or still? That is to be found out, if it may be none."""
         if viewed.view.of is not ViewKind.MOVED:
             return False
-        viewed.of, viewed.events = Of.UNKNOWN, []
+        viewed.of = Of.UNKNOWN
         return True
 
     def of(self, id: str) -> Of:

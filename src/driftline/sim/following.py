@@ -151,7 +151,7 @@ class Following:
             assert isinstance(view, View)
             self.subscribe(party, id, Standing.of(view, bounds(view, draw)), anew=False)
             self._overlay.run(self._overlay.now + draw.randrange(_PAUSE))
-            self._come_between()
+            self._publish("t", crowded_row(6 * draw.random(), draw), self._crowd)
 
     def _parties(self) -> list[Party]:
         parties = self._overlay.parties.values()

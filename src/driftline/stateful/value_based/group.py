@@ -295,8 +295,16 @@ class Group:
             self.followers.delete(item, number)
         if not late:
             self._late.pop(item, None)
-            if item not in self.followers:
-                self._last.pop(item, None)
+        if item in self._last and self.followers.value(item) is None:
+            # Nobody has been told of it: those who were late wait for it like all others.
+            del self._last[item]
+            self._wait(item)
+
+    def _wait(self, item: Item) -> None:
+        """Let those who are late wait. Who follows every item comes to it when it first counts."""
+        for number, move in self._late.pop(item, {}).items():
+            if number not in self._all:
+                self.followers.insert(item, number, move)
 
     def change(self, number: int, move: Move, pin: Value | None) -> Rows:
         """Give one other radii: the last rows that counted, which may be told by these."""
@@ -360,15 +368,15 @@ class Group:
         item = comparable(key)
         if self._last.pop(item, None) is None:
             return False
+        late = self._late.get(item, {})
         self.followers.end(item)
-        for number, move in self._late.pop(item, {}).items():
-            self.followers.insert(item, number, move)
-        # They come to every item when it first counts.
-        for number in self._all:
+        for number in self._all.keys() - late.keys():
             self.followers.delete(item, number)
+        self._wait(item)
         return True
 
     def _check(self) -> None:
         self.followers._check()
         assert self._late.keys() <= self._last.keys()
+        assert all(self.followers.value(item) is not None for item in self._last)
         assert all(self._late.values())
