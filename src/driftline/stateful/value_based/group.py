@@ -348,14 +348,11 @@ class Group:
         if item not in self._last:
             for number, move in self._all.items():
                 followers.insert(item, number, move)
-        late = self._late.pop(item, {})
-        alone = followers.value(item) is None
-        for number, move in late.items() if alone else ():
-            followers.insert(item, number, move)
         if item not in followers:
             return []
         self._last[item] = key, row
-        if alone or not late:
+        late = self._late.pop(item, {})
+        if not late:
             return followers.event(item, value)
         # Who is late is told, wherever it is now, and so are all others who may be.
         followers.event_for_all(item, value)
