@@ -236,7 +236,10 @@ class Views:
         viewed.of, viewed.asked, viewed.fold = Of.EVENTS, 0, None
         if viewed.states is None:
             viewed.states = _states(viewed.standing)
-        waiting, viewed.events = viewed.events, []
+        # It may have moved while they waited.
+        states = viewed.states
+        waiting = [one for one in viewed.events if states.satisfied(one.event, one.env)]
+        viewed.events = []
         news = ((message.event, self._event(viewed, message)) for message in waiting)
         return [(event, one) for event, one in news if one is not None]
 

@@ -117,6 +117,10 @@ class FollowerStory:
             self._followed[id].follower.lose()
             self._followed[id].unplaced.clear()
 
+    def renew(self, id: str) -> None:
+        """A follower of which something was forgotten begins anew."""
+        self._followed.pop(id, None)
+
     def rest(self, party: Party, id: str, versions: Mapping[int, Version], now: Moment) -> None:
         """When nothing is on its way: does a follower know what is so now?"""
         epoch = max(versions)

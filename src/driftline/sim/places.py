@@ -67,8 +67,9 @@ def wrong_place(overlay: Overlay) -> str | None:
             member = by._members.get(f"{name}\n{id}") if isinstance(by, MovedMessages) else None
             if not isinstance(by, MovedMessages) or member is None:
                 return f"{id} at {name}, of which its home does not know"
-            found = by._found(member)
-            if found._replace(generation=0) != fold.found._replace(generation=0):
+            found, known = (one._replace(generation=0) for one in (by._found(member), fold.found))
+            # Who was late asks for every place until it is told something.
+            if known not in (found, found._replace(place=None)):
                 return f"{id} at {name} is found at {found}, and not at {fold.found}"
     return None
 

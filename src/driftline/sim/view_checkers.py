@@ -104,8 +104,11 @@ class ViewStory:
             return  # Its broker has forgotten that, and the party has asked anew.
         gap = news[0].kind is NotificationKind.GAP
         if version.view.of is ViewKind.MOVED:
-            if version.begun > self._lost.get(id, 0) or gap:
-                self._lost.pop(id, None)
+            anew = gap or news[0].kind is NotificationKind.SNAPSHOT
+            if version.begun <= self._lost.get(id, 0) and anew:
+                del self._lost[id]
+                self.followers.renew(id)
+            if version.begun > self._lost.get(id, 0):
                 self.followers.hear(party, id, self.versions[id], version.standing.epoch, deliver)
             return
         if version.begun <= self._lost.get(id, 0):
@@ -189,10 +192,12 @@ class ViewStory:
             )
 
     def _rest_following(self, party: Party, id: str, newest: Version, now: Moment) -> None:
-        if newest.begun > self._lost.get(id, 0):
-            self.followers.rest(party, id, self.versions[id], now)
-        elif newest.view.source in self.followers.keys:
-            raise Violation(f"{party.name} missed something of {id}, and was told of no gap")
+        if newest.begun <= self._lost.get(id, 0):
+            if newest.view.source not in self.followers.keys:
+                return  # It began anew, and nobody can see when.
+            # It was told nothing since, so there must be nothing to tell.
+            self.followers.renew(id)
+        self.followers.rest(party, id, self.versions[id], now)
 
 
 def _moment(event: Event) -> Moment:
