@@ -120,6 +120,19 @@ def test_who_is_alone_behind_a_link_is_found_at_its_new_place(role: Role) -> Non
     run.check()
 
 
+@pytest.mark.parametrize("role", [Role.PEER, Role.MASTER, Role.MESH])
+def test_a_value_right_behind_a_relabelling_finds_everybody(role: Role) -> None:
+    run = Run(role)
+    run.crowded(0, 3)
+    run.put(30.0)
+    run.follow(run.alone, "alone", r=60)
+    run.passes()
+    for round in range(1, 9):
+        run.crowded(8 * round, 8)
+        run.put(200.0 * (-1) ** round)
+        run.check()
+
+
 @pytest.mark.parametrize("pause", range(0, 60, 3))
 def test_places_become_others_while_somebody_comes(pause: int) -> None:
     run = Run()
@@ -150,6 +163,76 @@ def test_a_radius_that_moves_again_before_it_was_answered(pause: int) -> None:
     for y in (4.2, 4.6, 5.5, 8.5, 9.0, 13.6):
         run.put(y)
         run.check()
+
+
+@pytest.mark.parametrize("pause", range(0, 90, 6))
+def test_values_move_while_somebody_comes(pause: int) -> None:
+    run = Run()
+    run.put(0.0)
+    run.follow(run.alone, "alone", r=5)
+    run.passes(pause)
+    for y in (100.0, 200.0, 300.0):
+        run.put(y)
+        run.passes(5)
+    run.check()
+
+
+@pytest.mark.parametrize("pause", range(0, 90, 6))
+def test_values_move_while_a_radius_does(pause: int) -> None:
+    run = Run()
+    run.put(0.0)
+    run.follow(run.alone, "alone", r=5)
+    run.passes()
+    run.follow(run.alone, "alone", r=6)
+    run.passes(pause)
+    for y in (7.0, 0.5, 8.0, 1.0):
+        run.put(y)
+    run.check()
+
+
+def test_all_is_told_by_a_smaller_radius_as_soon_as_it_counts() -> None:
+    run = Run()
+    run.put(0.0)
+    run.follow(run.alone, "alone", r=50)
+    run.passes()
+    run.follow(run.alone, "alone", r=1)
+    for y in range(2, 100, 2):
+        run.passes(3)
+        run.put(float(y))
+    run.check()
+
+
+def test_two_radii_of_one_who_is_alone_move() -> None:
+    text = "SELECT k, y FROM t WHERE moved(y, may => :a, must => :b)"
+    run = Run()
+    run.put(5.0)
+    run.follow(run.alone, "alone", text, a=1, b=2)
+    run.passes()
+    run.put(6.2)
+    run.follow(run.alone, "alone", text, a=1, b=3)
+    run.check()
+    for y in (3.1, 6.3, 7.5, 9.4):
+        run.put(y)
+        run.check()
+
+
+def test_of_two_radii_only_those_are_told_whom_the_home_means() -> None:
+    text = "SELECT k, y FROM t WHERE moved(y, may => :a, must => :b)"
+    run = Run()
+    run.put(5.0)
+    run.follow(run.alone, "alone", text, a=1, b=3)
+    run.follow(run.crowd, "sooner", text, a=1, b=1.5)
+    run.passes()
+    run.put(6.2)
+    run.follow(run.crowd, "between", text, a=1, b=2)
+    run.put(6.6)
+    run.passes()
+    run.cancel(run.crowd, "sooner")
+    run.cancel(run.crowd, "between")
+    run.put(3.5)
+    run.check()
+    run.put(2.0)
+    run.check()
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 6))
