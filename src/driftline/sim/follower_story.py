@@ -61,9 +61,10 @@ class FollowerStory:
         gap = news[0].kind is NotificationKind.GAP
         if isinstance(one.follower, EventFollower):
             one.life = life
-            heard = Heard(NEVER, epoch, news, exactly=True)
-            one.unplaced.append((number_of(deliver.event), heard))
-            self._place(one, self.logs[party.broker])
+            if life != party.anew:
+                heard = Heard(NEVER, epoch, news, exactly=True)
+                one.unplaced.append((number_of(deliver.event), heard))
+                self._place(one, self.logs[party.broker])
             return
         if 0 < one.life != life and not gap and not is_event:
             raise Violation(f"{party.name} was told of {id} in a new life: {news}")
@@ -134,6 +135,9 @@ class FollowerStory:
             self.forget(id)
         if isinstance(one.follower, EventFollower):
             now = self.logs[party.broker].latest
+            if now[0] <= party.anew:
+                # Events may have come again that its witness had before the journal was lost.
+                return
         if one.owed:
             raise Violation(f"{one.follower.name} was told of no gap when there was a table again")
         one.follower.rest(now, epoch)
