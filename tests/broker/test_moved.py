@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-import driftline.stateful.value_based.items as items
 from driftline import Event, parse
 from driftline.broker.labels import KNOWN_MAX, Labels
 from driftline.broker.links import Role
@@ -33,8 +32,11 @@ MODES = [(kind, advertised) for kind in ROLES for advertised in (False, True)]
 class Network:
     """a – b – c – d: the table at a, which is published at b, and followed at d and a."""
 
-    def __init__(self, kind: str = "acyclic", advertised: bool = False, bits: int = 40) -> None:
-        self.overlay = Overlay(1, Settings(advertised=advertised, label_bits=bits))
+    def __init__(
+        self, kind: str = "acyclic", advertised: bool = False, bits: int = 40, many: int = 64
+    ) -> None:
+        settings = Settings(advertised=advertised, label_bits=bits, many=many)
+        self.overlay = Overlay(1, settings)
         for name in "abcd":
             self.overlay.broker(name)
         for here, there in ("ab", "cb", "dc"):
@@ -272,7 +274,7 @@ class Crowded(Network):
     """One follower far away, among ever more at the home who have its radius."""
 
     def __init__(self, kind: str, advertised: bool = False) -> None:
-        super().__init__(kind, advertised, bits=5)
+        super().__init__(kind, advertised, bits=5, many=2)
         self._draw = random.Random(1)
         self._near = 0
         for price in (100.0, 98.0, 99.0, 102.0):
@@ -298,10 +300,7 @@ class Crowded(Network):
 
 
 @pytest.mark.parametrize(("kind", "advertised"), MODES)
-def test_relabelling_shifts_what_brokers_on_the_way_hold(
-    kind: str, advertised: bool, monkeypatch
-) -> None:
-    monkeypatch.setattr(items, "MANY", 2)
+def test_relabelling_shifts_what_brokers_on_the_way_hold(kind: str, advertised: bool) -> None:
     net = Crowded(kind, advertised)
     net.until_relabelled()
     radius, place = net.address("d", "s")
@@ -316,7 +315,6 @@ def test_relabelling_shifts_what_brokers_on_the_way_hold(
 
 
 def test_a_relabelling_is_one_message_on_each_link(monkeypatch) -> None:
-    monkeypatch.setattr(items, "MANY", 2)
     said: list[tuple[str, str, str]] = []
     net = Crowded("acyclic")
     real = Overlay._send
@@ -412,8 +410,7 @@ def test_a_home_that_begins_anew_is_followed_anew_behind_a_gap(kind: str, advert
 
 
 @pytest.mark.parametrize("name", ["c", "d"])
-def test_a_broker_on_the_way_that_crashes_loses_nothing(name: str, monkeypatch) -> None:
-    monkeypatch.setattr(items, "MANY", 2)
+def test_a_broker_on_the_way_that_crashes_loses_nothing(name: str) -> None:
     net = Crowded("acyclic")
     net.until_relabelled()
     net.overlay.crash(name)

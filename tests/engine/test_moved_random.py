@@ -9,7 +9,6 @@ import pytest
 
 import driftline as dl
 from driftline.errors import TableError
-from driftline.stateful.value_based import items
 from tests.engine.naive_moved import NaiveEngine
 
 PROGRAMS = 12
@@ -57,11 +56,12 @@ ODD = [None, "text", True, float("nan"), float("inf"), 2**53 + 1, -(2**60), 1e30
 
 
 class Program:
-    def __init__(self, seed, label_bits):
+    def __init__(self, seed, many, label_bits):
         self.draw = random.Random(seed)
         self.clock, self.naive = dl.ManualClock(), NaiveEngine()
         self.engine = dl.Engine(clock=self.clock)
-        self.engine._broker.tables.home.label_bits = label_bits
+        home = self.engine._broker.tables.home
+        home.many, home.label_bits = many, label_bits
         self.handles, self.suspended, self.told = {}, set(), 0
         self.prices = {}
         self.declare("stock", {})
@@ -191,8 +191,8 @@ class Program:
             self.told += len(told)
 
 
-def run(seed, label_bits):
-    program = Program(seed, label_bits)
+def run(seed, many, label_bits):
+    program = Program(seed, many, label_bits)
     for _ in range(program.draw.randrange(program.subscriptions)):
         program.publish()
         program.subscribe()
@@ -201,14 +201,13 @@ def run(seed, label_bits):
         try:
             program.step()
         except BaseException as error:
-            error.add_note(f"replay with run({seed}, {label_bits}): step {at}")
+            error.add_note(f"replay with run({seed}, {many}, {label_bits}): step {at}")
             raise
     return program.told
 
 
 @pytest.mark.parametrize("many", [64, 3])
 @pytest.mark.parametrize("label_bits", [40, 5])
-def test_the_engine_tells_what_the_naive_engine_tells(monkeypatch, seed, many, label_bits):
-    monkeypatch.setattr(items, "MANY", many)
-    told = sum(run(seed + at, label_bits) for at in range(PROGRAMS))
+def test_the_engine_tells_what_the_naive_engine_tells(seed, many, label_bits):
+    told = sum(run(seed + at, many, label_bits) for at in range(PROGRAMS))
     assert told > 50 * PROGRAMS

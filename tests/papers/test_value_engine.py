@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 import driftline as dl
-from driftline.stateful.value_based import items
 
 TEXT = "SELECT price FROM stock WHERE symbol = 'IBM' AND moved(price, by => :r)"
 
 
 @pytest.fixture(params=[64, 1], ids=["scan", "structure"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dl.Engine:
-    monkeypatch.setattr(items, "MANY", request.param)
+def engine(request: pytest.FixtureRequest) -> dl.Engine:
     engine = dl.Engine(clock=dl.ManualClock())
+    engine._broker.tables.home.many = request.param
     engine.table("stock", key="symbol")
     return engine
 

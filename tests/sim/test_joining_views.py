@@ -21,7 +21,6 @@ from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.sim import checkers
 from driftline.sim.faults import MILLISECOND, SECOND
-from driftline.sim.history import History
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.texts import rows_of
@@ -62,7 +61,7 @@ class Run:
         for here, there in ("ab", "bc", "da"):
             overlay.link(here, there, Role.PEER)
         overlay.run()
-        self.story = ViewStory(History(("t", "u")))
+        self.story = ViewStory.of({"t": "k", "u": "j"})
         self.keeper, self.witness = overlay.party("keeper", "a"), overlay.party("witness", "a")
         self.publisher, self.viewer = overlay.party("publisher", "d"), overlay.party("viewer", "c")
         for name, key in (("t", "k"), ("u", "j")):
@@ -129,11 +128,12 @@ class Run:
     def check(self) -> None:
         self.look()
         home = self.overlay.station("a").broker.tables.home
+        now = home.life, home.sequence
         contents = {name: tuple(table.items()) for name, table in home.tables.items()}
         for party in (self.witness, self.viewer):
             assert self.overlay.station(party.broker).broker.edge.views.unjoined() == []
             for id in party.wants:
-                self.story.rest(party, id, contents)
+                self.story.rest(party, id, contents, now)
         checkers.quiet(self.overlay)
 
 

@@ -11,9 +11,8 @@ import random
 import pytest
 
 from driftline.model.subscription import Measure
-from driftline.stateful.value_based import items as kept
 from driftline.stateful.value_based.few import Few
-from driftline.stateful.value_based.items import Items
+from driftline.stateful.value_based.items import MANY, Items
 from driftline.stateful.value_based.numbered import Numbered
 from driftline.stateful.value_based.reference import Reference
 from driftline.stateful.value_based.rule import Rule
@@ -25,9 +24,9 @@ RULES = [Rule(), Rule(Measure.PERCENT), Rule(strict=True), Rule(Measure.FACTOR)]
 class Home:
     """Items, a reference for each that has a value, the radii of those who wait, and addresses."""
 
-    def __init__(self, rule: Rule, bits: int, draw: random.Random) -> None:
+    def __init__(self, rule: Rule, bits: int, draw: random.Random, many: int = MANY) -> None:
         self.rule, self.bits, self.draw = rule, bits, draw
-        self.items: Items[str] = Items(rule, bits)
+        self.items: Items[str] = Items(rule, bits, many)
         self.alone: dict[str, Reference] = {}
         self.waiting: dict[str, dict[int, float]] = {item: {} for item in "abcd"}
         self.known: dict[str, dict[int, Address]] = {item: {} for item in "abcd"}
@@ -137,22 +136,20 @@ class Home:
 @pytest.mark.parametrize("bits", [4, 64])
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_a_home_tells_whom_each_item_would_tell_alone(
-    rule: Rule, bits: int, many: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    rule: Rule, bits: int, many: int, seed: int
 ) -> None:
-    monkeypatch.setattr(kept, "MANY", many)
     draw = random.Random(seed)
     for _ in range(4):
-        home = Home(rule, bits, draw)
+        home = Home(rule, bits, draw, many)
         for _ in range(30):
             for _ in range(25):
                 home.step()
             home.check()
 
 
-def test_labels_of_an_item_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_of_an_item_move() -> None:
     """Each comes between the two that came last: every gap is half of the one before."""
-    monkeypatch.setattr(kept, "MANY", 2)
-    home = Home(Rule(), 8, random.Random(1))
+    home = Home(Rule(), 8, random.Random(1), many=2)
     home.radii = (100,)
     for id in range(45):
         home.insert("a", id)
@@ -166,11 +163,8 @@ def test_labels_of_an_item_move(monkeypatch: pytest.MonkeyPatch) -> None:
     home.check()
 
 
-def test_an_item_is_kept_as_its_subscriptions_ask_for_and_never_as_less(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kept, "MANY", 3)
-    items: Items[str] = Items()
+def test_an_item_is_kept_as_its_subscriptions_ask_for_and_never_as_less() -> None:
+    items: Items[str] = Items(many=3)
     items.insert("a", 5, 2)
     assert items.value("a") is None
     assert items.address("a", 5) == Address(2)

@@ -307,7 +307,7 @@ class Asking:
             self._later[_type_of(question)] = said[LATER]
             self._edge.views.later(id, number)
             return []
-        data = self._edge.views.part(id, int(said[PART]), said[DATA], int(said[PARTS]))  # type: ignore[arg-type]
+        data = self._edge.views.part(id, number, int(said[PART]), said[DATA], int(said[PARTS]))  # type: ignore[arg-type]
         if data is None:
             return []
         try:

@@ -36,12 +36,14 @@ _About: TypeAlias = tuple[str, str, Hashable]
 class Labels:
     """The relabellings that have come by. `put` journals."""
 
-    __slots__ = ("_known", "_put")
+    __slots__ = ("_known", "_put", "heard")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self._put = put
         # By type, group and item, with the key as it was said.
         self._known: dict[_About, tuple[Value, tuple[Relabelling, ...]]] = {}
+        self.heard = 0
+        """How many have come by in which places were shifted."""
 
     def hear(self, event: Event) -> Relabelling | None:
         """A message has come: is it a relabelling? Then it is known from now on."""
@@ -49,6 +51,7 @@ class Labels:
         found = relabelling_of(said)
         if found is None:
             return None
+        self.heard += found.by is not None
         key, group = said[KEY], str(said[GROUP])
         about = (event.type, group, comparable(key))
         # When all places are 0 it does not matter what they were.

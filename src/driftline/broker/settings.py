@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from driftline.matching.matcher import Matcher
 from driftline.stateful.value_based.address import LABEL_BITS
+from driftline.stateful.value_based.items import MANY
 
 _DAY = 86_400_000_000
 
@@ -37,6 +38,8 @@ class Settings:
     those of each broker that it comes to. The same in all of an overlay."""
     label_bits: int = LABEL_BITS
     """How many bits the labels of followers have, at most 40; few make relabellings frequent."""
+    many: int = MANY
+    """With more followers than this an item has a structure, whose labels may run out."""
     hops: int = 64
     """An event that crossed so many links goes no further."""
     stores: bool = True

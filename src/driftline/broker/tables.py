@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from driftline.broker.effects import Key
+from driftline.broker.settings import Settings
 from driftline.errors import DriftlineError, TableError
 from driftline.model.advertisement import Advertisement
 from driftline.model.constraint import Constraint, Operator
@@ -68,9 +69,9 @@ class Tables:
     __slots__ = ("_listens", "_put", "_since", "forgot", "home", "refused")
 
     def __init__(
-        self, put: Callable[[Key, object], None], count: Callable[[], int], label_bits: int
+        self, put: Callable[[Key, object], None], count: Callable[[], int], settings: Settings
     ) -> None:
-        self.home = Home(label_bits, count)
+        self.home = Home(settings.label_bits, settings.many, count)
         self._put = put
         # What is journaled of those who asked for messages, by type.
         self._listens: dict[str, list[Key]] = {}

@@ -72,8 +72,12 @@ class _Viewed:
     """Up to which change it knows by now."""
     gap: bool = False
     waiting: list[Message] = field(default_factory=list)
-    parts: dict[int, bytes] = field(default_factory=dict)
-    """What has come of the snapshot."""
+    parts: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """What has come of snapshots, by questions."""
+    put: dict[int, Standing] = field(default_factory=dict)
+    """What it was when it was asked for, by questions whose answers may come, and count."""
+    news: list[News] = field(default_factory=list)
+    """What earlier ones of these came to, to be told with the last."""
     wide: bool = False
     """Must it see every change of the table? After a silent move: of all it was told of."""
     of: Of = Of.TABLE
@@ -193,13 +197,16 @@ class Views:
             viewed = self._views.get(id)
             if viewed is not None and viewed.of is not Of.EVENTS:
                 viewed.gap |= viewed.fold is not None
+                viewed.put.clear()
                 self._join(id, viewed)
             elif viewed is not None:
                 viewed.states = states_of(viewed.standing)
 
     def _join(self, id: str, viewed: _Viewed) -> None:
         viewed.asked = self._count()
-        viewed.parts.clear()
+        if not isinstance(viewed.fold, Follower) or viewed.gap:
+            viewed.put.clear()
+            viewed.parts.clear()
         self.due[id] = None
         if isinstance(viewed.fold, Follower):
             self.changed[id] = None  # It must see all, until it is known where it is found.
@@ -208,7 +215,7 @@ class Views:
         """Is what it asks for a table, or still? That is to be found out, if it may be none."""
         if viewed.view.of is not ViewKind.MOVED:
             return False
-        viewed.of, viewed.events = Of.UNKNOWN, []
+        viewed.of = Of.UNKNOWN
         return True
 
     def of(self, id: str) -> Of:
@@ -225,10 +232,14 @@ class Views:
     def unfound(self, asked: Question) -> list[tuple[Event, News]]:
         """It is no table: what is told of the events that have waited."""
         viewed = self._views[asked.id]
-        viewed.of, viewed.asked, viewed.gap, viewed.fold = Of.EVENTS, 0, False, None
+        # If it was one, and is one again, its party is told then that there was a gap.
+        viewed.of, viewed.asked, viewed.fold = Of.EVENTS, 0, None
         if viewed.states is None:
             viewed.states = states_of(viewed.standing)
-        waiting, viewed.events = viewed.events, []
+        # It may have moved while they waited.
+        states = viewed.states
+        waiting = [one for one in viewed.events if states.satisfied(one.event, one.env)]
+        viewed.events = []
         news = ((message.event, self._event(viewed, message)) for message in waiting)
         return [(event, one) for event, one in news if one is not None]
 
@@ -254,6 +265,7 @@ class Views:
         viewed = self._views[id]
         self.due.pop(id, None)
         keeps = viewed.fold is not None and not viewed.gap
+        viewed.put[viewed.asked] = viewed.standing
         return Question(id, viewed.asked, viewed.standing, viewed.plan, keeps)
 
     def open(self, asked: Question) -> bool:
@@ -308,38 +320,47 @@ class Views:
         return news
 
     def current(self, id: str, number: int) -> Question | None:
-        """The question with this number, if it is open."""
+        """The question with this number, if an answer to it counts."""
         viewed = self._views.get(id)
-        if viewed is None or viewed.asked != number:
+        if viewed is None or number not in viewed.put:
             return None
-        return Question(id, number, viewed.standing, viewed.plan)
+        standing = viewed.put[number]
+        return Question(id, number, standing, plan_of(viewed.view, standing.params))
 
-    def part(self, id: str, at: int, data: bytes, count: int) -> bytes | None:
-        """A part of a snapshot has come: all of it, when it is the last."""
+    def part(self, id: str, number: int, at: int, data: bytes, count: int) -> bytes | None:
+        """A part of an answer has come: all of it, when it is the last."""
         parts = self._views[id].parts
-        parts[at] = data
-        if len(parts) < count:
+        parts[number, at] = data
+        mine = sorted(part for part in parts if part[0] == number)
+        if len(mine) < count:
             return None
-        whole = b"".join(parts[at] for at in sorted(parts))
-        parts.clear()
-        return whole
+        return b"".join(parts.pop(part) for part in mine)
 
     def heard(self, id: str, asked: int, said: Mapping[str, Value], fold: Fold) -> list[News]:
         """The snapshot has come that a question was about: what to tell."""
         viewed = self._views.get(id)
-        if viewed is None or viewed.asked != asked:
+        if viewed is None or asked not in viewed.put:
             return []  # The view has moved since, or is no more.
-        before, viewed.fold, viewed.asked = viewed.fold, fold, 0
-        waiting, viewed.waiting = viewed.waiting, []
-        gap, viewed.gap = viewed.gap, False
+        before, gap = viewed.fold, viewed.gap
         if before is None or gap:
             news = fold.snapshot()
         else:
             if isinstance(fold, Follower | RowsFollower):
-                fold.missed = _between(waiting, viewed, _numbers(said))
-            news = fold.succeed(before)
+                fold.missed = _between(viewed.waiting, viewed, _numbers(said))
+            news = viewed.news + fold.succeed(before)
+        viewed.fold, viewed.news = fold, []
         viewed.life, viewed.snapshot = _numbers(said)
         viewed.sequence = viewed.snapshot
+        del viewed.put[asked]
+        if viewed.asked != asked:
+            # It has moved since. What its home believes to have told it has to be told all the
+            # same, or one of them would go on from another value than the other.
+            viewed.news = news
+            return []
+        viewed.asked, viewed.gap = 0, False
+        viewed.put.clear()
+        viewed.parts.clear()
+        waiting, viewed.waiting = viewed.waiting, []
         if isinstance(fold, Follower):
             self.changed[id] = None
         if gap:

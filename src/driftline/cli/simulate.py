@@ -95,6 +95,7 @@ def _one(plan: Plan, trace: Path | None, json: bool) -> None:
         "frames": overlay.frames,
         "journals lost": overlay.lost_journals,
         "told": sum(len(party.told) for party in overlay.parties.values()),
+        "relabelled": scenario.relabelled,
         "violation": violation,
     }
     if json:
@@ -120,6 +121,7 @@ def _soak(like: Plan, runs: int, json: bool) -> None:
         "failed_seeds": failed,
         "frames": soaked.frames,
         "told": soaked.told,
+        "relabelled": soaked.relabelled,
     }
     if json:
         print_json(facts)

@@ -15,12 +15,15 @@ from driftline.broker.links import ANYTHING, EVERYTHING, LOCAL, MESH, Role
 from driftline.broker.tables import DELETE, SNAPSHOT
 from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
+from driftline.model.filter import Filter
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
+from driftline.model.view import View, ViewKind
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
+from driftline.sim.places import alike, home_of, is_on_the_way, wrong_place
 from driftline.sim.story import Story
 from driftline.stateful.rows.change import is_derived
 
@@ -236,15 +239,20 @@ def quiet(overlay: Overlay) -> None:
         _remembered(overlay, name, broker)
     for here, there in overlay.links():
         if overlay.role(here, there) in (Role.PEER, Role.MASTER):
-            _known(here, overlay.station(here).broker, there, overlay.station(there).broker)
+            _known(overlay, here, there)
     _members(overlay)
+    wrong = wrong_place(overlay)
+    if wrong is not None:
+        raise Violation(f"there is a follower: {wrong}")
 
 
-def _known(here: str, near: Broker, there: str, far: Broker) -> None:
+def _known(overlay: Overlay, here: str, there: str) -> None:
     """Does the other end of a link know what it was told?"""
+    near, far = (overlay.station(name).broker for name in (here, there))
     filters, sequences = near.links.told(there)
     known = {key: one for key, one in far.links.subscriptions.held(here).items() if key != ""}
-    if {**filters, **sequences} != known:
+    exactly = is_on_the_way(overlay, here, there)
+    if not alike({**filters, **sequences}, known, exactly=exactly):
         raise Violation(f"{there} does not know what {here} wants: {filters} {sequences} {known}")
     if near.settings.advertised:
         offered = near.links.offers.table.told(there)
@@ -262,7 +270,8 @@ def _members(overlay: Overlay) -> None:
                 continue
             far = overlay.station(there).broker.links
             wants, offers = far.homes.known(here)
-            if wants != near.told(MESH)[0]:
+            wants = {key: far.labels.current(one) for key, one in wants.items()}
+            if not alike(near.told(MESH)[0], wants, exactly=there == home_of(overlay)):
                 raise Violation(f"{there} does not know what {here} wants: {wants}")
             if near.advertised and offers != near.offers.table.told(MESH):
                 raise Violation(f"{there} does not know what {here} offers: {offers}")
@@ -277,7 +286,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
     for what, here, there in (
         ("subscriptions", _subscriptions(broker), _subscriptions(fresh)),
         ("parties", _parties(broker), _parties(fresh)),
-        ("interests", broker.links.subscriptions._held, fresh.links.subscriptions._held),
+        ("interests", _interests(broker), _interests(fresh)),
         ("offers", _offers(broker), _offers(fresh)),
         ("tables", _tables(broker), _tables(fresh)),
         ("resyncs", broker._resyncs._known, fresh._resyncs._known),
@@ -296,6 +305,27 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         now, then = broker.edge.sequence(id), fresh.edge.sequence(id)
         if now is not None and then is not None and now.found != then.found:
             raise Violation(f"{name}'s journal has another partial match of {id}")
+
+
+def _interests(broker: Broker) -> dict[str, dict[Hashable, Filter | None]]:
+    """What is wanted of a broker, by the places that it knows.
+
+    Where its own followers are found it learns when it asks.
+    """
+    labels = broker.links.labels
+    held = {
+        owner: {key: None if one is None else labels.current(one) for key, one in wanted.items()}
+        for owner, wanted in broker.links.subscriptions._held.items()
+    }
+    mine = held.get(LOCAL, {})
+    held[LOCAL] = {key: one for key, one in mine.items() if not _follows(broker, key)}
+    return held
+
+
+def _follows(broker: Broker, key: Hashable) -> bool:
+    assert isinstance(key, tuple)
+    statement = broker.edge.standing(key[0]).statement if key[0] in broker.edge.views else None
+    return isinstance(statement, View) and statement.of is ViewKind.MOVED
 
 
 def _offers(broker: Broker) -> dict[str, dict[Hashable, Advertisement]]:

@@ -37,11 +37,12 @@ from driftline.moving.evolving.ways import WAYS
 from driftline.sim import checkers
 from driftline.sim.checkers import Violation
 from driftline.sim.faults import GOOD, MILLISECOND, RANDOM, SECOND, Faults, drawn, faults_of
+from driftline.sim.following import WITNESS, Doors
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.probes import Probes
 from driftline.sim.story import Story, Version
-from driftline.sim.tables import WITNESS, Doors, TableRun
+from driftline.sim.tables import TableRun
 from driftline.sim.texts import advertised, condition, evolving, offered, parsed
 from driftline.sim.topologies import build, meshed
 
@@ -81,6 +82,7 @@ class Scenario:
     def __init__(self, plan: Plan, trace: Callable[[str], None] | None = None) -> None:
         self.plan = plan
         self._draw = draw = random.Random(f"{plan.topology} {plan.seed}")
+        labels = random.Random(f"{plan.topology} {plan.seed} labels")
         advertised = draw.random() < 0.5
         self._settings = Settings(
             matcher=plan.matcher,
@@ -88,6 +90,9 @@ class Scenario:
             keep=draw.choice((1000, 1000, 5)),
             often=draw.choice((None, None, 3)),
             evolving=draw.choice(WAYS),
+            # Few labels, and structures of few: places of followers become others all the time.
+            label_bits=labels.choice((4, 5, 6, 8)),
+            many=labels.choice((1, 2, 4)),
         )
         self._away = draw.choice((0, 0, _AWAY))
         self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
@@ -142,6 +147,11 @@ class Scenario:
         if self._tables:
             self._tables.probe()
         self._leave()
+
+    @property
+    def relabelled(self) -> int:
+        """How often a broker has heard that places of followers are others."""
+        return self._tables.following.relabelled if self._tables else 0
 
     def _check_what_was_told(self) -> None:
         checkers.always(self.overlay, self.story)
@@ -261,7 +271,7 @@ class Scenario:
             self._unsubscribe(party)
         elif chance < 0.6:
             # A witness must be told at once, or it is none.
-            names = [name for name in overlay.parties if name != WITNESS]
+            names = [name for name in overlay.parties if not name.startswith(WITNESS)]
             somebody = overlay.parties[draw.choice(names)]
             overlay.ask(somebody, draw.choice((Suspend, Resume))("pause"))
         elif chance < 0.68 and self._settings.advertised:

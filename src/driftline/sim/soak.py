@@ -17,6 +17,7 @@ class Soaked:
     runs: int = 0
     frames: int = 0
     told: int = 0
+    relabelled: int = 0
     failed: list[tuple[Plan, str]] = field(default_factory=list)
 
 
@@ -41,5 +42,6 @@ def soak(runs: int, like: Plan, step: Callable[[], None]) -> Soaked:
         soaked.runs += 1
         soaked.frames += scenario.overlay.frames
         soaked.told += sum(len(party.told) for party in scenario.overlay.parties.values())
+        soaked.relabelled += scenario.relabelled
         step()
     return soaked

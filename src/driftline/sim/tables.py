@@ -7,49 +7,34 @@ journal, the keeper declares them again. Rows are published, and removed, at any
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from driftline.broker.requests import (
-    Advertise,
     Cancel,
     Declare,
     Delete,
     Publish,
     Resume,
-    Subscribe,
     Suspend,
 )
 from driftline.errors import TableError
-from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.sim.checkers import Violation, number_of
-from driftline.sim.history import Contents, History
+from driftline.sim.following import Doors, Following
+from driftline.sim.history import Contents, Moment
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
 from driftline.sim.story import Story
-from driftline.sim.texts import bounds, other_row, row, rows_of, viewed
+from driftline.sim.texts import KEYS, bounds, other_row, row, rows_of, viewed
 from driftline.sim.view_checkers import ViewStory
 from driftline.stateful.home import LIFE
 
-KEYS = {"t": "k", "u": "j"}
-"""The tables, and their keys."""
 _OTHER = TableDeclaration.of("t", "x")
 WITNESS = "witness"
 _PUBLISHERS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """What a scenario does for those who keep and follow tables."""
-
-    party: Callable[[str, str], Party]
-    subscribe: Callable[[Party, str, str], None]
-    """A plain subscription by an id, from a text."""
 
 
 class TableRun:
@@ -60,8 +45,9 @@ class TableRun:
         self._story = story
         self._draw = draw
         self._doors = doors
-        self.views = ViewStory(History(tuple(KEYS)))
+        self.views = ViewStory.of(KEYS)
         self._deleted: set[tuple[str, Value]] = set()
+        self.following = Following(overlay, story, self.views, draw, doors)
 
     # What happens
 
@@ -82,16 +68,15 @@ class TableRun:
             self._doors.subscribe(self.witness, f"rows {name}", f"SELECT * FROM {name}")
             self.views.witnesses[f"witness {name}"] = name
             view = rows_of(f"SELECT * FROM {name}")
-            self._subscribe(self.witness, f"witness {name}", Standing.of(view), anew=True)
+            asked = Standing.of(view)
+            self.following.subscribe(self.witness, f"witness {name}", asked, anew=True)
         for at in range(_PUBLISHERS):
             there = draw.choice(overlay.names())
             publisher = self._doors.party(f"{there}-rows {at}", there)
             self._story.rows.add(publisher.name)
-            for name in KEYS:
-                says = publisher.offers[name] = Advertisement(name, anything=True)
-                overlay.ask(publisher, Advertise(f"advertise {name}", name, says))
         for _ in range(3):
             self._view()
+        self.following.begin(broker)
         if draw.random() < 0.3:
             # What is said of tables is for views, whoever may ask for anything.
             there = draw.choice(overlay.names())
@@ -117,6 +102,7 @@ class TableRun:
         elif chance < 0.66 and not self._overlay.journal_lost:
             self._claim()
         self._keep()
+        self.following.step()
 
     def _declare(self, name: str) -> None:
         asked = Declare(f"declare {name}", self.keeper.keeps[name])
@@ -172,11 +158,8 @@ class TableRun:
         view = viewed(draw)
         before = party.wants.get(id)
         anew = before is None or before.statement != view
-        self._subscribe(party, id, Standing.of(view, bounds(view, draw)), anew=anew)
-
-    def _subscribe(self, party: Party, id: str, standing: Standing, *, anew: bool) -> None:
-        party.wants[id] = self.views.becomes(id, standing, anew=anew)
-        self._overlay.ask(party, Subscribe(f"subscribe {id}", id, party.wants[id]))
+        standing = Standing.of(view, bounds(view, draw))
+        self.following.subscribe(party, id, standing, anew=anew)
 
     def _followed(self) -> list[tuple[Party, str]]:
         """The views of all but the witness."""
@@ -194,7 +177,8 @@ class TableRun:
             standing = party.wants[id]
             assert isinstance(standing.statement, View)
             params = bounds(standing.statement, self._draw)
-            self._subscribe(party, id, Standing.of(standing.statement, params), anew=False)
+            moved = Standing.of(standing.statement, params)
+            self.following.subscribe(party, id, moved, anew=False)
 
     def _cancel(self) -> None:
         followed = self._followed()
@@ -215,6 +199,7 @@ class TableRun:
     def look(self) -> None:
         """Is what was told until now right?"""
         self.views.read(self.witness)
+        self.following.look()
         for party in self._overlay.parties.values():
             self.views.read(party)
             reply = party.answered.get("claim")
@@ -238,7 +223,7 @@ class TableRun:
                 raise Violation(f"views at {name} that have not joined: {unjoined}")
         contents = self._contents()
         for party, id in [*self._followed(), *((self.witness, id) for id in self.views.witnesses)]:
-            self.views.rest(party, id, contents)
+            self.views.rest(party, id, contents, self._now())
         if not self._overlay.lost_journals:
             self._check_rows(contents)
 
@@ -246,6 +231,10 @@ class TableRun:
         broker = self._overlay.station(self.keeper.broker).broker
         tables = broker.tables.home.tables
         return {name: tuple(tables[name].items()) for name in KEYS}
+
+    def _now(self) -> Moment:
+        home = self._overlay.station(self.keeper.broker).broker.tables.home
+        return home.life, home.sequence
 
     def _check_rows(self, contents: Contents) -> None:
         """Is each row the last that came to its home, unless it may have been removed?"""
@@ -266,8 +255,7 @@ class TableRun:
     def probe(self) -> None:
         """In peace, whatever is done is at once known to everybody whom it concerns."""
         for _ in range(6):
-            self._draw.choice(
-                (self._publish, self._publish, self._delete, self._view, self._move)
-            )()
+            steps = (self._publish, self._publish, self._delete, self._view, self._move)
+            self._draw.choice((*steps, self.following.step, self.following.step))()
             self._overlay.run()
             self.rest()

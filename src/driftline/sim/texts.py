@@ -16,9 +16,16 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
 
 _REMEMBERED = 4096
+
+KEYS = {"t": "k", "u": "j"}
+"""The tables, and their keys."""
+CROWDED = 1
+"""The key of the row of t that most follow."""
+NO_TABLE = "m"
+"""A type whose events are no rows."""
 
 _VIEWS = (
     "SELECT MIN(y) FROM t WHERE x BETWEEN :low AND :high",
@@ -38,6 +45,34 @@ _VIEWS = (
     "SELECT t.k, u.w FROM t JOIN u ON t.z = u.z WHERE t.x >= :low",
     "SELECT u.w, t.y FROM u JOIN t ON t.z = u.z AND u.w < :high",
 )
+_FOLLOWED = (
+    "SELECT k, y FROM t WHERE k = {k} AND moved(y, by => :r)",
+    "SELECT k, y FROM t WHERE moved(y, by => :r)",
+    "SELECT y, x FROM t WHERE k = {k} AND x >= 3 AND moved(y, by => :r)",
+    "SELECT k, y FROM t WHERE x < 5 AND moved(y, by => 2)",
+    "SELECT k, y FROM t WHERE x < 5 AND moved(y, by => :r, strict => TRUE)",
+    "SELECT k, y FROM t WHERE k = {k} AND moved(y, percent => :p)",
+    "SELECT k, y FROM t WHERE z > 0 AND moved(y, factor => :f)",
+    "SELECT k, y FROM t WHERE k = {k} AND moved(y, by => 3, shared => TRUE)",
+    "SELECT k, y FROM t WHERE moved(y, by => 3, shared => TRUE)",
+    "SELECT k, y FROM t WHERE k = {k} AND moved(y, may => :r, must => :s)",
+    "SELECT k, y FROM t WHERE moved(y, may => :r, must => :s)",
+    "SELECT k, y FROM t WHERE z = 1 AND moved(y, may => 1, must => 2)",
+    "SELECT k, y FROM t WHERE x >= :low AND moved(y, by => :r)",
+    "SELECT k, y FROM t WHERE k = {k} AND z = :z AND moved(y, by => 2)",
+    "SELECT k, y FROM t WHERE x >= :low AND moved(y, may => :r, must => :s)",
+    "SELECT k, y FROM t WHERE crossed(y, above => 4, clear => 2)",
+    "SELECT k, y FROM t WHERE k = {k} AND crossed(y, below => :low, clear => :high)",
+    "SELECT k, y FROM t WHERE x >= :z AND crossed(y, above => :high, clear => :low)",
+    "SELECT j, w FROM u WHERE moved(w, by => :r)",
+    "SELECT j, w FROM u WHERE j = {j} AND z < 2 AND moved(w, by => 2)",
+    "SELECT j, w FROM u WHERE crossed(w, above => 3, clear => 1)",
+    "SELECT v FROM m WHERE moved(v, by => :r)",
+    "SELECT v, x FROM m WHERE x > :low AND moved(v, by => 2)",
+    "SELECT v FROM m WHERE moved(v, may => :r, must => :s)",
+    "SELECT v WHERE v < 6 AND crossed(v, above => 4, clear => 2)",
+)
+_CROWD = "SELECT k, y FROM t WHERE k = {k} AND moved(y, by => {r})"
 _ROWS = (
     "SELECT k, y FROM t WHERE x >= :low",
     "SELECT * FROM t WHERE x < :high OR y IS NULL",
@@ -92,6 +127,23 @@ def viewed(draw: random.Random) -> View:
     return rows_of(text) if text in _ROWS else _view(text)
 
 
+def followed(draw: random.Random) -> View:
+    """What moved or crossed, over a table or over a type that is none."""
+    text = draw.choice(_FOLLOWED)
+    return _moved(text.format(k=draw.randrange(5), j=draw.randrange(3)))
+
+
+def crowded(draw: random.Random) -> View:
+    """What moved, as so many ask for it that their places become scarce."""
+    return _moved(_CROWD.format(k=CROWDED, r=draw.choice((2, 6, 6, 6))))
+
+
+def _moved(text: str) -> View:
+    asked = parsed(text)
+    assert isinstance(asked, Subscription)
+    return View.of_change(asked)
+
+
 def rows_of(text: str) -> View:
     """The live set of the rows that a text asks for."""
     rows = parsed(text)
@@ -108,8 +160,37 @@ def _view(text: str) -> View:
 def bounds(view: View, draw: random.Random) -> dict[str, object]:
     """Parameters for a view."""
     low = draw.randrange(7)
-    found = {"low": low, "high": low + draw.randrange(4), "z": draw.randrange(3)}
+    found: dict[str, object] = {
+        "low": low,
+        "high": low + draw.randrange(4),
+        "z": draw.randrange(3),
+    }
+    if view.of is ViewKind.MOVED:
+        found |= _radii(draw)
     return {name: found[name] for name in sorted(view.variables().parameters)}
+
+
+def _radii(draw: random.Random) -> dict[str, object]:
+    may = draw.choice((0.5, 1, 2, 3))
+    return {
+        "r": may,
+        "s": may + draw.choice((0, 0.5, 1, 2)),
+        "p": draw.choice((25, 50, 100)),
+        "f": draw.choice((1.5, 2)),
+    }
+
+
+def crowded_row(y: float, draw: random.Random) -> Mapping[str, Value]:
+    """The row that most follow, at some value."""
+    return {"k": CROWDED, "x": draw.randrange(8), "y": y, "z": draw.randrange(3)}
+
+
+def event(draw: random.Random) -> Mapping[str, Value]:
+    """What an event says that is no row."""
+    values: dict[str, Value] = {"v": draw.randrange(7), "x": draw.randrange(4)}
+    if draw.random() < 0.1:
+        values["v"] = "odd"
+    return values
 
 
 def row(draw: random.Random) -> Mapping[str, Value]:

@@ -7,6 +7,7 @@ between two deliveries nothing may have been that should have been told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driftline.broker.broker import COUNTED_BITS
@@ -16,11 +17,13 @@ from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.rows import LiveRows
 from driftline.model.standing import Standing
-from driftline.model.view import View, ViewKind
+from driftline.model.view import ViewKind
 from driftline.sim.checkers import Violation
+from driftline.sim.follower_story import FollowerStory
 from driftline.sim.history import Contents, History, Moment
 from driftline.sim.knowledge import Told, Unchained, equal
 from driftline.sim.party import Party
+from driftline.sim.version import Version
 from driftline.stateful.distinct import reference as distinct
 from driftline.stateful.gates import gate_of
 from driftline.stateful.home import LIFE, SEQUENCE
@@ -29,20 +32,6 @@ from driftline.stateful.news import Values
 from driftline.stateful.plan import RangePlan, plan_of
 from driftline.stateful.range_min.structure import EXACT_MAX
 from driftline.stateful.range_sum import reference as aggregates
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What a view is under one epoch; `begun` counts how often its id has begun anew."""
-
-    standing: Standing
-    begun: int
-
-    @property
-    def view(self) -> View:
-        """The view."""
-        assert isinstance(self.standing.statement, View)
-        return self.standing.statement
 
 
 @dataclass(slots=True)
@@ -63,6 +52,7 @@ class ViewStory:
     """All views there have been, and what is known of them."""
 
     history: History
+    followers: FollowerStory
     versions: dict[str, dict[int, Version]] = field(default_factory=dict)
     """By ids and epochs."""
     witnesses: dict[str, str] = field(default_factory=dict)
@@ -73,13 +63,19 @@ class ViewStory:
     how often they had begun by then."""
     _read: dict[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, keys: Mapping[str, str]) -> ViewStory:
+        """Over tables with these keys."""
+        history = History(tuple(keys))
+        return cls(history, FollowerStory(history, keys))
+
     def becomes(self, id: str, standing: Standing, *, anew: bool) -> Standing:
         """A party is about to ask for this; with an epoch of its own."""
         versions = self.versions.setdefault(id, {})
         epoch = len(versions)
         last = versions[epoch - 1] if versions else Version(standing, 0)
         standing = Standing(standing.statement, standing.params, standing.start_us, epoch)
-        versions[epoch] = Version(standing, last.begun + anew)
+        versions[epoch] = Version(standing, last.begun + anew, self.history.latest)
         return standing
 
     def _newest(self, id: str) -> Version:
@@ -93,6 +89,7 @@ class ViewStory:
             for id in deliver.gaps:
                 if id in self.versions:
                     self._lost[id] = self._newest(id).begun
+                    self.followers.forget(id)
             for id, epoch in zip(deliver.subscriptions, deliver.epochs, strict=True):
                 if id in deliver.news:
                     version = self.versions[id][epoch]
@@ -106,6 +103,14 @@ class ViewStory:
         if life < party.anew and id not in self.witnesses:
             return  # Its broker has forgotten that, and the party has asked anew.
         gap = news[0].kind is NotificationKind.GAP
+        if version.view.of is ViewKind.MOVED:
+            anew = gap or news[0].kind is NotificationKind.SNAPSHOT
+            if version.begun <= self._lost.get(id, 0) and anew:
+                del self._lost[id]
+                self.followers.renew(id)
+            if version.begun > self._lost.get(id, 0):
+                self.followers.hear(party, id, self.versions[id], version.standing.epoch, deliver)
+            return
         if version.begun <= self._lost.get(id, 0):
             if not gap and news[0].kind is not NotificationKind.SNAPSHOT:
                 return
@@ -167,10 +172,13 @@ class ViewStory:
                     f"knew {known}: it was {definition(one.version, contents)}"
                 )
 
-    def rest(self, party: Party, id: str, contents: Contents) -> None:
+    def rest(self, party: Party, id: str, contents: Contents, now: Moment) -> None:
         """When nothing is on its way, does a party know what is so now?"""
-        one = self._followed.get(id)
         newest = self._newest(id)
+        if newest.view.of is ViewKind.MOVED:
+            self._rest_following(party, id, newest, now)
+            return
+        one = self._followed.get(id)
         if one is not None and (one.life < party.anew or one.version.begun != newest.begun):
             one = None
         if newest.begun <= self._lost.get(id, 0):
@@ -182,6 +190,14 @@ class ViewStory:
                 f"{party.name} knows of {id} ({newest.standing}) in the end: {known}, "
                 f"and it is {definition(newest, contents)}"
             )
+
+    def _rest_following(self, party: Party, id: str, newest: Version, now: Moment) -> None:
+        if newest.begun <= self._lost.get(id, 0):
+            if newest.view.source not in self.followers.keys:
+                return  # It began anew, and nobody can see when.
+            # It was told nothing since, so there must be nothing to tell.
+            self.followers.renew(id)
+        self.followers.rest(party, id, self.versions[id], now)
 
 
 def _moment(event: Event) -> Moment:

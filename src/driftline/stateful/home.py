@@ -22,6 +22,7 @@ from driftline.stateful.plan import Moment, Plan, Reformulator
 from driftline.stateful.rows.change import Change, changed
 from driftline.stateful.rows.interest import flags_of
 from driftline.stateful.value_based.address import LABEL_BITS, MOVED
+from driftline.stateful.value_based.items import MANY
 from driftline.stateful.value_based.reformulate import MovedMessages
 
 LIFE, SEQUENCE = "HOME_LIFE", "HOME_SEQUENCE"
@@ -30,15 +31,19 @@ LIFE, SEQUENCE = "HOME_LIFE", "HOME_SEQUENCE"
 class Home:
     """Tables, and the reformulators that are told of their changes."""
 
-    __slots__ = ("_count", "_reformulators", "label_bits", "life", "sequence", "tables")
+    __slots__ = ("_count", "_reformulators", "label_bits", "life", "many", "sequence", "tables")
 
     def __init__(
-        self, label_bits: int = LABEL_BITS, count: Callable[[], int] | None = None
+        self,
+        label_bits: int = LABEL_BITS,
+        many: int = MANY,
+        count: Callable[[], int] | None = None,
     ) -> None:
         """`count` gives numbers above all before, in earlier lives too."""
         self._count = count or itertools.count(1).__next__
         self.tables: dict[str, Table] = {}
         self.label_bits = label_bits
+        self.many = many
         self.life = 0
         self.sequence = 0
         self._reformulators: dict[str, Reformulator] = {}

@@ -95,6 +95,7 @@ class Kept(Protocol):
 
     tables: dict[str, Table]
     label_bits: int
+    many: int
 
     @property
     def mark(self) -> str:
@@ -299,7 +300,7 @@ class MovedPlan:
 
     def reformulator(self, home: Kept) -> MovedMessages:
         """See `Plan`."""
-        return MovedMessages(home.tables[self.view.source], home.mark, home.label_bits)
+        return MovedMessages(home.tables[self.view.source], home.mark, home.label_bits, home.many)
 
     def begin(
         self, standing: Standing, by: Reformulator, tables: Mapping[str, Table], moment: Moment

@@ -77,8 +77,8 @@ class Singles:
 
     everybody = EVERYBODY
 
-    def __init__(self, rule: Rule, label_bits: int) -> None:
-        self._items: Items[Item] = Items(rule, label_bits)
+    def __init__(self, rule: Rule, label_bits: int, many: int) -> None:
+        self._items: Items[Item] = Items(rule, label_bits, many)
         self.delete = self._items.delete
         self.value = self._items.value
         self.centre = self._items.centre
@@ -288,8 +288,16 @@ class Group:
             self.followers.delete(item, number)
         if not late:
             self._late.pop(item, None)
-            if item not in self.followers:
-                self._last.pop(item, None)
+        if item in self._last and self.followers.value(item) is None:
+            # Nobody has been told of it: those who were late wait for it like all others.
+            del self._last[item]
+            self._wait(item)
+
+    def _wait(self, item: Item) -> None:
+        """Let those who are late wait. Who follows every item comes to it when it first counts."""
+        for number, move in self._late.pop(item, {}).items():
+            if number not in self._all:
+                self.followers.insert(item, number, move)
 
     def change(self, number: int, move: Move, pin: Value | None) -> Rows:
         """Give one other radii: the rows that it has been told by these, at once or before."""
@@ -334,33 +342,30 @@ class Group:
         if item not in self._last:
             for number, move in self._all.items():
                 followers.insert(item, number, move)
-        late = self._late.pop(item, {})
-        alone = followers.value(item) is None
-        for number, move in late.items() if alone else ():
-            followers.insert(item, number, move)
         if item not in followers:
             return []
-        boxes = followers.event(item, value)
         self._last[item] = key, row
-        for number, move in late.items() if not alone else ():
+        late = self._late.pop(item, {})
+        boxes = followers.event(item, value)
+        for number, move in late.items():
             # It is told this value, whatever others were.
             followers.insert(item, number, replace(move, shared=False))
-        return [*boxes, NOWHERE] if late and not alone else boxes
+        return [*boxes, NOWHERE] if late else boxes
 
     def end(self, key: Value) -> bool:
         """A row is gone: has anybody been told of it?"""
         item = comparable(key)
         if self._last.pop(item, None) is None:
             return False
+        late = self._late.get(item, {})
         self.followers.end(item)
-        for number, move in self._late.pop(item, {}).items():
-            self.followers.insert(item, number, move)
-        # They come to every item when it first counts.
-        for number in self._all:
+        for number in self._all.keys() - late.keys():
             self.followers.delete(item, number)
+        self._wait(item)
         return True
 
     def _check(self) -> None:
         self.followers._check()
         assert self._late.keys() <= self._last.keys()
+        assert all(self.followers.value(item) is not None for item in self._last)
         assert all(self._late.values())

@@ -40,8 +40,10 @@ class Items(Generic[Item]):
     An item that has no value yet may have subscriptions: its first value is told to all of them.
     """
 
-    def __init__(self, rule: Rule = DEFAULT, label_bits: int = 64) -> None:
+    def __init__(self, rule: Rule = DEFAULT, label_bits: int = 64, many: int = MANY) -> None:
+        """From more than `many` subscriptions on an item is a structure."""
         self.rule = rule
+        self._many = many
         self.label_bits = admit_label_bits(label_bits)
         self._rows: dict[Item, int] = {}
         self._several: dict[Item, Few | Numbered] = {}
@@ -67,7 +69,7 @@ class Items(Generic[Item]):
             self._waiting.setdefault(item, {})[id] = radius
             return None
         told = held.insert(id, radius, shared=shared)
-        if isinstance(held, Few) and len(held) > MANY:
+        if isinstance(held, Few) and len(held) > self._many:
             self._several[item] = Numbered.grown(held, self.label_bits)
         self._note_shifts(item)
         return told
@@ -201,7 +203,7 @@ class Items(Generic[Item]):
         if len(radii) == 1:
             ((id, radius),) = radii.items()
             self._put_row(item, (value, radius, value), id)
-        elif len(radii) > MANY:
+        elif len(radii) > self._many:
             self._several[item] = Numbered.begun(value, self.rule, radii, self.label_bits)
         elif radii:
             self._several[item] = Few(value, self.rule, radii)

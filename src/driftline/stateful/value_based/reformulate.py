@@ -46,6 +46,7 @@ from driftline.stateful.value_based.address import (
 from driftline.stateful.value_based.conditions import Move
 from driftline.stateful.value_based.follower import Found
 from driftline.stateful.value_based.group import Followers, Group, Item, Pairs, Rows, Singles
+from driftline.stateful.value_based.items import MANY
 from driftline.stateful.value_based.span import Shift
 from driftline.stateful.value_based.states import attribute_of
 
@@ -68,10 +69,13 @@ class MovedMessages:
     A `mark` makes groups others than those of an earlier life, of which brokers may still know.
     """
 
-    def __init__(self, table: Table, mark: str, label_bits: int = LABEL_BITS) -> None:
+    def __init__(
+        self, table: Table, mark: str, label_bits: int = LABEL_BITS, many: int = MANY
+    ) -> None:
         self._table = table
         self._mark = mark
         self._label_bits = label_bits
+        self._many = many
         self.type = MOVED + table.declaration.name
         self.tables = (table.declaration.name,)
         self._groups: dict[str, Group] = {}
@@ -112,7 +116,7 @@ class MovedMessages:
     def _begin(self, name: str, view: View, rest: Expression, move: Move) -> Group:
         followers: Followers
         if move.may is None:
-            followers = Singles(move.rule, self._label_bits)
+            followers = Singles(move.rule, self._label_bits, self._many)
         else:
             followers = Pairs(move.rule)
         group = Group(attribute_of(view), rest, move, followers, self._table)
