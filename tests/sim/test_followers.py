@@ -66,14 +66,14 @@ class Run:
     def remove(self) -> None:
         self.overlay.ask(self.crowd, Delete("delete", "t", 1))
 
-    def crowded(self, first: int, count: int, radius: float = 60.0) -> None:
+    def crowded(self, first: int, count: int, around: float = 30.0) -> None:
         """Some come, each at a value between those of the two before."""
-        low, high = 10.0, 50.0
+        low, high = around - 20, around + 20
         for at in range(first, first + count):
             y = (low + high) / 2
             low, high = (low, y) if at % 3 else (y, high)
             self.put(y)
-            self.follow(self.crowd, f"crowd {at}", r=radius)
+            self.follow(self.crowd, f"crowd {at}", r=60)
 
     def passes(self, milliseconds: int | None = None) -> None:
         """Time passes, or so much that nothing is on its way any more."""
@@ -128,9 +128,13 @@ def test_a_value_right_behind_a_relabelling_finds_everybody(role: Role) -> None:
     run.follow(run.alone, "alone", r=60)
     run.passes()
     for round in range(1, 9):
-        run.crowded(8 * round, 8)
-        run.put(200.0 * (-1) ** round)
+        _, told = run.told()[-1]
+        assert isinstance(told, float)
+        run.crowded(8 * round, 8, told)
+        # Of the others some are told and some are not.
+        run.put(told + 60.0 * (-1) ** round)
         run.check()
+        assert run.told()[-1] == ("change", told + 60.0 * (-1) ** round)
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 3))
@@ -175,6 +179,19 @@ def test_values_move_while_somebody_comes(pause: int) -> None:
         run.put(y)
         run.passes(5)
     run.check()
+
+
+@pytest.mark.parametrize("pause", range(0, 90, 6))
+def test_a_radius_moves_while_somebody_comes(pause: int) -> None:
+    run = Run()
+    run.put(0.0)
+    run.follow(run.alone, "alone", r=5)
+    run.passes(pause)
+    run.follow(run.alone, "alone", r=1)
+    run.check()
+    run.put(2.0)
+    run.check()
+    assert run.told() == [("snapshot", 0.0), ("change", 2.0)]
 
 
 @pytest.mark.parametrize("pause", range(0, 90, 6))
