@@ -257,7 +257,8 @@ def scenarios() -> list[Callable[[], None]]:
     return [
         lambda: directed.test_who_is_alone_behind_a_link_is_found_at_its_new_place(Role.PEER),
         lambda: directed.test_who_is_alone_behind_a_link_is_found_at_its_new_place(Role.MESH),
-        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(Role.PEER),
+        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(60.0),
+        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(-60.0),
         directed.test_all_is_told_by_a_smaller_radius_as_soon_as_it_counts,
         directed.test_two_radii_of_one_who_is_alone_move,
         directed.test_of_two_radii_only_those_are_told_whom_the_home_means,
