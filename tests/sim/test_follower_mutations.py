@@ -24,7 +24,7 @@ from driftline.stateful.value_based.states import States
 from tests.sim import test_followers as directed
 
 RUNS = 60
-CRASHES = "crashes=0.02,trouble=0.1"
+TROUBLE = "trouble=0.15"
 LOST = "crashes=0.02,trouble=0.1,lost=0.5"
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -204,7 +204,7 @@ def a_row_that_is_gone_is_not_told(patched: pytest.MonkeyPatch) -> None:
 # In runs
 
 
-@in_runs("acyclic", CRASHES)
+@in_runs("acyclic", TROUBLE)
 def a_home_that_forgot_its_followers_does_not_say_so(patched: pytest.MonkeyPatch) -> None:
     restore = Tables.restore
 
@@ -224,17 +224,6 @@ def a_table_that_is_one_again_tells_of_no_gap(patched: pytest.MonkeyPatch) -> No
         return unfound(self, asked)
 
     patched.setattr(Views, "unfound", forgetful)
-
-
-@in_runs("general")
-def events_that_wait_are_forgotten_when_in_doubt_again(patched: pytest.MonkeyPatch) -> None:
-    doubt = Views._doubt
-
-    def forgetful(self, viewed):
-        viewed.events = []
-        return doubt(self, viewed)
-
-    patched.setattr(Views, "_doubt", forgetful)
 
 
 @in_runs("acyclic")
@@ -257,7 +246,8 @@ def scenarios() -> list[Callable[[], None]]:
     return [
         lambda: directed.test_who_is_alone_behind_a_link_is_found_at_its_new_place(Role.PEER),
         lambda: directed.test_who_is_alone_behind_a_link_is_found_at_its_new_place(Role.MESH),
-        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(Role.PEER),
+        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(60.0),
+        lambda: directed.test_a_value_right_behind_a_relabelling_finds_everybody(-60.0),
         directed.test_all_is_told_by_a_smaller_radius_as_soon_as_it_counts,
         directed.test_two_radii_of_one_who_is_alone_move,
         directed.test_of_two_radii_only_those_are_told_whom_the_home_means,

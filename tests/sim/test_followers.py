@@ -22,6 +22,7 @@ from driftline.sim.scenario import Plan, Scenario
 from driftline.sim.texts import rows_of
 from driftline.sim.topologies import TOPOLOGIES
 from driftline.sim.view_checkers import ViewStory
+from driftline.stateful.value_based.reformulate import MovedMessages
 
 PINNED = "SELECT k, y FROM t WHERE k = 1 AND moved(y, by => :r)"
 
@@ -66,14 +67,24 @@ class Run:
     def remove(self) -> None:
         self.overlay.ask(self.crowd, Delete("delete", "t", 1))
 
-    def crowded(self, first: int, count: int, radius: float = 60.0) -> None:
-        """Some come, each at a value between those of the two before."""
+    @property
+    def place(self) -> object:
+        """Where the home finds the one who is alone."""
+        moved = self.overlay.station("a").broker.tables.home._reformulators["$moved:t"]
+        assert isinstance(moved, MovedMessages)
+        member = moved._members.get("c\nalone")
+        return None if member is None else moved._found(member).place
+
+    def crowded(self, first: int, count: int, until: object = None) -> None:
+        """Some come, each at a value between those of the two before; until a place is another."""
         low, high = 10.0, 50.0
         for at in range(first, first + count):
             y = (low + high) / 2
             low, high = (low, y) if at % 3 else (y, high)
+            if until is not None and self.place != until:
+                return
             self.put(y)
-            self.follow(self.crowd, f"crowd {at}", r=radius)
+            self.follow(self.crowd, f"crowd {at}", r=60)
 
     def passes(self, milliseconds: int | None = None) -> None:
         """Time passes, or so much that nothing is on its way any more."""
@@ -120,17 +131,21 @@ def test_who_is_alone_behind_a_link_is_found_at_its_new_place(role: Role) -> Non
     run.check()
 
 
-@pytest.mark.parametrize("role", [Role.PEER, Role.MASTER, Role.MESH])
-def test_a_value_right_behind_a_relabelling_finds_everybody(role: Role) -> None:
-    run = Run(role)
+@pytest.mark.parametrize("way", [60.0, -60.0])
+def test_a_value_right_behind_a_relabelling_finds_everybody(way: float) -> None:
+    """Of all others some are told and some are not, on one side of the one who is alone."""
+    run = Run()
     run.crowded(0, 3)
     run.put(30.0)
     run.follow(run.alone, "alone", r=60)
     run.passes()
-    for round in range(1, 9):
-        run.crowded(8 * round, 8)
-        run.put(200.0 * (-1) ** round)
-        run.check()
+    before = run.place
+    for round in range(1, 40):
+        run.crowded(8 * round, 8, until=before)
+    assert run.place != before
+    run.put(30.0 + way)
+    run.check()
+    assert run.told()[-1] == ("change", 30.0 + way)
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 3))
@@ -175,6 +190,19 @@ def test_values_move_while_somebody_comes(pause: int) -> None:
         run.put(y)
         run.passes(5)
     run.check()
+
+
+@pytest.mark.parametrize("pause", range(0, 90, 6))
+def test_a_radius_moves_while_somebody_comes(pause: int) -> None:
+    run = Run()
+    run.put(0.0)
+    run.follow(run.alone, "alone", r=5)
+    run.passes(pause)
+    run.follow(run.alone, "alone", r=1)
+    run.check()
+    run.put(2.0)
+    run.check()
+    assert run.told() == [("snapshot", 0.0), ("change", 2.0)]
 
 
 @pytest.mark.parametrize("pause", range(0, 90, 6))

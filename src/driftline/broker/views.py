@@ -154,6 +154,8 @@ class Views:
             before, viewed.states = viewed.states, states_of(standing)
             if before is not None:
                 viewed.states.succeed(before)
+            if viewed.of is Of.UNKNOWN:
+                self._join(id, viewed)  # What is asked so far is what it was.
             return viewed.interest()
         if quietly and not viewed.asked and isinstance(viewed.fold, RowSet):
             viewed.fold.moved(standing)

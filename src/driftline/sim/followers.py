@@ -222,10 +222,14 @@ class Definition:
             yield belief.knowing(rows, told=bool(told)), told
 
     def _is_brought(self, belief: Belief, row: Event) -> bool:
-        """Is it sure that a row that counts comes, while parameters become others?"""
-        if belief.towards == NOBODY:
-            return True
-        epochs = range(belief.epoch, belief.towards + 1)
+        """Is it sure that a row that counts comes, while parameters become others?
+
+        An event may have waited until it was known that it is no row, and been judged before, too.
+        """
+        first, last = belief.epoch, belief.towards
+        if not self.judges[belief.epoch].is_table:
+            first, last = min(self.judges), belief.epoch
+        epochs = range(first, last + 1)
         return all(self.judges[one].matters(row) for one in epochs if one in self.judges)
 
     def settle(
