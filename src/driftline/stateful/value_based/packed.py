@@ -285,6 +285,11 @@ class Packed:
         radii, _, rings, labels = self._read(np.array([admit_held(self, id)]))
         return Address(float(radii[0]), int(rings[0]), int(labels[0]) % LABELS)
 
+    def addresses(self, ids: Ids) -> tuple[Ids, Ids]:
+        """The rings and the labels of many, as 64 bits each."""
+        _, _, rings, labels = self._read(ids)
+        return rings, labels
+
     def centre(self, id: int) -> float:
         """See `Structure`; O(1)."""
         return float(self._read(np.array([admit_held(self, id)]))[1][0])
