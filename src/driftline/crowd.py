@@ -21,7 +21,7 @@ and whose address is in one is found by an index (`driftline.stateful.value_base
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,9 +66,10 @@ class Told:
 class Keeper(Protocol):
     """What a crowd asks of its engine."""
 
-    def _now(self) -> int: ...
+    @property
+    def _env(self) -> Mapping[str, Value]: ...
 
-    def _select(self, standing: Standing, row: Event) -> dict[str, Value | None]: ...
+    def _now(self) -> int: ...
 
     def _disperse(self, crowd: Crowd) -> None: ...
 
@@ -85,6 +86,7 @@ class Crowd:
         self.active = True
         self._keeper = keeper
         self._standing = standing
+        self._condition = standing.statement.condition()
         self._group = group
         self._found = Addressed(MOVED + standing.statement.source)
         self._free: list[int] = []
@@ -258,8 +260,11 @@ class Crowd:
         event: Event | None,
     ) -> None:
         if len(members):
-            values = {} if row is None else self._keeper._select(self._standing, row)
+            values = {} if row is None else self._select(row)
             self._pending.append(Told(kind, values, members, time, event))
+
+    def _select(self, row: Event) -> dict[str, Value | None]:
+        return self._condition.select(self._standing.scope(row, self._keeper._env))
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of its members, in order."""

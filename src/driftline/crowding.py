@@ -6,26 +6,21 @@ messages one by one. It is the same as one after the other: who else is concerne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Sequence
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import check_executable
 from driftline.crowd import Crowd, Keeper
 from driftline.doors import Wanted, admit_statement
-from driftline.errors import InvalidValue, NotSupported
-from driftline.language.columns import TYPE, Layout, events_of, layout_of
+from driftline.errors import NotSupported
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import intersects
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.value import comparable, show
+from driftline.model.value import comparable
 from driftline.model.view import View
 from driftline.stateful.plan import MovedPlan, plan_of
-from driftline.stateful.rows.change import is_derived
 from driftline.stateful.value_based.address import MOVED
 from driftline.stateful.value_based.crowd import radius_name
 from driftline.stateful.value_based.reformulate import pin_of
@@ -94,7 +89,10 @@ class Crowding:
         )
 
     def take_many(self, type: str, events: Sequence[Event]) -> int:
-        """Rows that were admitted, where nobody else is concerned: how many are told."""
+        """Rows that concern nobody else: how many are told. If one is refused nothing changes."""
+        table = self._broker.tables.get(type)
+        for event in events:
+            table.declaration.admit(event)
         told = 0
         for start in range(0, len(events), TOGETHER):
             told += self._take(type, events[start : start + TOGETHER])
@@ -116,41 +114,3 @@ class Crowding:
         for some in self._crowds.values():
             for _, crowd in some.values():
                 crowd._check()
-
-
-def events_from(type: object, columns: object) -> list[Event]:
-    """One event for each row of some columns, in order; InvalidValue if one cannot be."""
-    if not isinstance(type, str) or not type or is_derived(type):
-        raise InvalidValue("event type", "a name that does not begin with $", show(type))
-    batch = _batch(columns)
-    names = tuple(batch.schema.names)
-    if TYPE in names:
-        raise InvalidValue(f"column {TYPE}", "none, as the type is given", "one")
-    layout_of(batch.schema, type)
-    found: list[Event] = []
-    for at, event in enumerate(events_of(batch, Layout(names, False, type))):
-        if isinstance(event, str):
-            raise InvalidValue(f"row {at}", "an event", event)
-        found.append(event)
-    return found
-
-
-def _batch(columns: object) -> pa.RecordBatch:
-    if isinstance(columns, pa.RecordBatch):
-        return columns
-    if not isinstance(columns, Mapping):
-        came = show(columns)
-        raise InvalidValue("columns", "columns by name, or an Arrow record batch", came)
-    try:
-        arrays = [_array(str(name), column) for name, column in columns.items()]
-        return pa.RecordBatch.from_arrays(arrays, names=[str(name) for name in columns])
-    except (ValueError, TypeError, OverflowError, pa.ArrowException) as problem:
-        raise InvalidValue("columns", "columns of one length", str(problem)) from None
-
-
-def _array(name: str, column: object) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InvalidValue(f"column {name}", "one dimension", str(column.shape))
-    return pa.array(column)

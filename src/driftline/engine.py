@@ -27,6 +27,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeAlias
 
+from driftline.batches import batch_of, entering, events_from
 from driftline.broker.broker import Broker
 from driftline.broker.edge import check_executable, stated
 from driftline.broker.effects import Deliver, Effect, Poll, Reply
@@ -46,7 +47,7 @@ from driftline.broker.settings import Settings
 from driftline.broker.views import states_of
 from driftline.clock import Clock, SystemClock
 from driftline.crowd import Crowd
-from driftline.crowding import Crowding, events_from
+from driftline.crowding import Crowding
 from driftline.doors import (
     Wanted,
     admit_advertisement,
@@ -183,10 +184,6 @@ class Engine:
             crowd.cancel()
             raise
         return crowd
-
-    def _select(self, standing: Standing, row: Event) -> dict[str, Value | None]:
-        assert isinstance(standing.statement, View)
-        return standing.statement.condition().select(standing.scope(row, self._env))
 
     def _disperse(self, crowd: Crowd) -> None:
         self._crowding.disperse(crowd)
@@ -371,14 +368,13 @@ class Engine:
         concerns they are told in bulk, and all rows enter at one instant.
         """
         check_party(party)
-        events = events_from(type, columns)
-        now = self._now()
-        entering = [event.entering(now) for event in events]
-        for event in entering:
-            self._broker.tables.admit(event)
-            self._broker.advertising.check(event, party)
+        batch, now = batch_of(type, columns), self._now()
         if self._crowding.are_alone(type):
-            return self._crowding.take_many(type, entering)
+            return self._crowding.take_many(type, entering(type, batch, now))
+        events = events_from(type, batch)
+        for event in events:
+            self._broker.tables.admit(event)
+            self._broker.advertising.check(event.entering(now), party)
         return sum(self.publish(event, party=party) for event in events)
 
     def _tell(

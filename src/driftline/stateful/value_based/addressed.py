@@ -53,7 +53,9 @@ class Addressed:
         self._filters = Subscription(source=type, where=conjunction(parts)).filters()
         self._radii = np.zeros(0)
         self._places = np.zeros(0, np.int64)
+        # Of each number of the index whose it is.
         self._members = np.zeros(0, np.int32)
+        self._in_order = True
 
     def put(self, numbers: Ids, radii: Floats, places: Ids) -> None:
         """These members, new or not, are found there from now on."""
@@ -85,7 +87,10 @@ class Addressed:
         if len(found.names) > len(self._members):
             more = [int(name) for name in found.names[len(self._members) :]]
             self._members = np.concatenate((self._members, np.array(more, np.int32)))
-        return Found(found.offsets, self._members[found.numbers])
+            self._in_order = np.array_equal(self._members, np.arange(len(self._members)))
+        # An index counts from 0 too, so there is nothing to be looked up.
+        members = found.numbers if self._in_order else self._members[found.numbers]
+        return Found(found.offsets, members)
 
     def _check(self, numbers: Ids, radii: Floats, places: Ids) -> None:
         """Assert that these are found where they are said to be, and nobody else anywhere."""
