@@ -235,6 +235,34 @@ def test_the_short_way_is_taken_where_crowds_are_alone(monkeypatch) -> None:
     assert taken == [2]
 
 
+def test_a_view_that_comes_again_has_not_missed_anything() -> None:
+    """What makes its messages is still there, and knows rows by their changes."""
+    engine = engine_with()
+    engine.crowd(TEXT, {"r": [1.0]})
+    wanted = "SELECT MIN(price) FROM stock WHERE price > 0"
+    engine.subscribe(wanted).cancel()
+    engine.publish_many("stock", {"symbol": ["IBM", "DIS"], "price": [9.0, 7.0]})
+    assert engine.subscribe(wanted).pending()[0].values == {"MIN(price)": 7.0}
+
+
+def test_who_shares_what_others_were_told_is_told_its_own_when_it_was_late() -> None:
+    """Nothing was there to share when it came; home and follower must agree on what it was told."""
+    engine = engine_with()
+    text = (
+        "SELECT price FROM stock WHERE symbol = 'IBM' AND sector = 'tech' "
+        "AND moved(price, by => 5, shared => TRUE)"
+    )
+    rows = [(100.0, "tech"), (103.0, "tech"), (103.0, "food")]
+    first = engine.subscribe(text)
+    for price, sector in rows:
+        engine.publish(Event("stock", {"symbol": "IBM", "price": price, "sector": sector}))
+    late = engine.subscribe(text)
+    for price in (103.5, 105.0, 108.5):
+        engine.publish(Event("stock", {"symbol": "IBM", "price": price, "sector": "tech"}))
+    assert [one.values["price"] for one in first.pending()] == [100.0, 105.0]
+    assert [one.values["price"] for one in late.pending()] == [103.5, 108.5]
+
+
 def test_a_crowd_is_wanted_however_long_nobody_is_told() -> None:
     engine = engine_with()
     crowd = engine.crowd(TEXT, {"r": [50.0]})
