@@ -357,6 +357,11 @@ class Packed:
         made._shifts = other._shifts
         return made
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes for its subscriptions, with the room that it has for more."""
+        return self._m.nbytes
+
     def __len__(self) -> int:
         return int(self._m[at.COUNT])
 

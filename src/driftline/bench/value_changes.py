@@ -1,0 +1,157 @@
+"""What does it cost when subscriptions come and go, and how much memory do they take?
+
+*Arrivals* [VALUE §7.2]: one radius, and for each event so many new subscriptions, each with a value
+of the last hundred as its centre. *Relabelling* [VALUE §4.2]: how often there is no label between
+two, and how many labels become others, with few bits of a label and with many. *Items*: a million
+of them, with one subscription each.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftline.bench.memory import resident_bytes
+from driftline.bench.value_peers import scanned
+from driftline.bench.value_workloads import ONE_RADIUS, START, built, walk
+from driftline.stateful.value_based.bw_tree import BWTree
+from driftline.stateful.value_based.items import Items
+from driftline.stateful.value_based.packed import Packed
+from driftline.stateful.value_based.rule import Floats, Rule
+from driftline.stateful.value_based.structure import Ids
+
+TOGETHER = 100
+"""So many events are told in a call, and those who came meanwhile come in another."""
+_BATCH = 10_000
+_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """CPU microseconds an event and an arrival, and what was said of an event."""
+
+    event_us: float
+    insert_us: float | None
+    spans: float
+    told: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelled:
+    """Of each insert, how many shifts there were, and how many labels became others."""
+
+    shifts: float
+    labels: float
+
+
+def arrivals(size: int, step: float, rate: float, events: int) -> Arrivals:
+    """One radius, with so many arrivals an event; a scan must tell the same."""
+    draw = np.random.default_rng(size)
+    made = built("same", size, step, events)
+    structure, values = made.structure, made.values
+    radii = np.full(size + int(rate * events) + TOGETHER, ONE_RADIUS)
+    centres = np.full(len(radii), np.nan)
+    centres[:size] = structure.dump().column("centre").to_numpy()
+    told_s = insert_s = 0.0
+    spans = told = 0
+    there = size
+    for start in range(0, events, TOGETHER):
+        some = values[start : start + TOGETHER]
+        begin = time.process_time()
+        found = structure.tell_many(some)
+        told_s += time.process_time() - begin
+        spans += len(found)
+        expected, _ = scanned(radii[:there], centres[:there], some)
+        told += sum(map(len, expected))
+        new = np.arange(there, there + int(rate * (start + len(some))) - (there - size))
+        if len(new):
+            centres[new] = _recent(draw, some, len(new))
+            begin = time.process_time()
+            structure.insert_many(new, radii[new], centres[new])
+            insert_s += time.process_time() - begin
+            there += len(new)
+    now = structure.dump().column("centre").to_numpy()
+    assert np.array_equal(now, centres[:there]), "not whom the scan tells"
+    came = there - size
+    insert_us = insert_s / came * 1e6 if came else None
+    return Arrivals(told_s / events * 1e6, insert_us, spans / events, told / events)
+
+
+def _recent(draw: np.random.Generator, values: Floats, count: int) -> Floats:
+    """What some who came lately were told; the last value, if they would be overdue."""
+    centres: Floats = draw.choice(values, count)
+    overdue = Rule().tells_many(centres, np.full(count, ONE_RADIUS), float(values[-1]))
+    centres[overdue] = values[-1]
+    return centres
+
+
+def deleted_and_inserted(structure: Packed, radii: Floats) -> tuple[float, float]:
+    """CPU microseconds to delete one of a batch, and to insert it again; the best of a few."""
+    draw = np.random.default_rng(len(radii))
+    batch = min(_BATCH, len(radii) // 2)
+    times = []
+    for _ in range(_REPEATS):
+        ids = draw.choice(len(radii), batch, replace=False)
+        start = time.process_time()
+        structure.delete_many(ids)
+        gone = time.process_time()
+        structure.insert_many(ids, radii[ids])
+        times.append((gone - start, time.process_time() - gone))
+    assert len(structure) == len(radii)
+    deleted, inserted = (min(one) / batch * 1e6 for one in zip(*times, strict=True))
+    return deleted, inserted
+
+
+def relabelled(size: int, step: float, count: int, label_bits: int) -> Relabelled:
+    """One radius; after each event one comes."""
+    made = built("same", size, step, count, label_bits)
+    structure = made.structure
+    shifts = labels = 0
+    before = _places(structure, size)
+    for at, value in enumerate(made.values.tolist()):
+        structure.tell_many([value])
+        structure.insert(size + at, ONE_RADIUS)
+        some = len(structure.take_shifts())
+        shifts += some
+        after = _places(structure, size + at + 1) if some else None
+        if after is not None:
+            labels += int((after[: len(before)] != before).sum())
+        before = np.append(before, _places_of(structure, size + at)) if after is None else after
+    return Relabelled(shifts / count, labels / count)
+
+
+def _places(structure: Packed, count: int) -> Ids:
+    return structure.addresses(np.arange(count))[1]
+
+
+def _places_of(structure: Packed, id: int) -> Ids:
+    return structure.addresses(np.array([id]))[1]
+
+
+def relabelled_in_paper(size: int, step: float, count: int) -> float:
+    """The same for the BW-tree: how many labels become others."""
+    made = built("same", size, step, count)
+    tree = BWTree.load(made.structure.dump())
+    before = tree._circle.relabelled
+    for at, value in enumerate(made.values.tolist()):
+        tree.event(value)
+        tree.insert(size + at, ONE_RADIUS)
+    return (tree._circle.relabelled - before) / count
+
+
+def bytes_of_items(count: int) -> int | None:
+    """What so many items with one subscription each take, and that they are told."""
+    before = resident_bytes()
+    items: Items[str] = Items()
+    for number in range(count):
+        items.insert(f"item {number}", number, 1.0 + number % 7)
+    for number in range(count):
+        items.event(f"item {number}", START)
+    after = resident_bytes()
+    values = walk(np.random.default_rng(1), 3, 1_000)
+    for number, value in enumerate(values.tolist()):
+        told = items.tell(f"item {number}", value)
+        assert told == [number] * Rule().tells(START, 1.0 + number % 7, value), "another is told"
+    return None if before is None or after is None else after - before
