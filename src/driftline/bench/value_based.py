@@ -43,7 +43,8 @@ STEPS = {
 DOLLAR = 100.0
 RATES = (0.0, 0.5, 1.0, 2.0)
 """Arrivals an event."""
-EVENTS = 2_000
+EVENTS = 10_000
+ARRIVAL_EVENTS = 2_000
 PAPER_SIZES = (10 * K, 100 * K)
 """With a million, loading one of the paper's structures takes minutes in Python."""
 PAPER_EVENTS = 200
@@ -71,6 +72,7 @@ class Measured:
     ranges: float
     told: float
     list_ns: float
+    build_us: float
     insert_us: float
     delete_us: float
     bytes_per_subscription: float
@@ -141,7 +143,8 @@ def _measured(workload: str, size: int, step: float) -> Measured:
         ranges,
         told=len(listed.ids) / _LISTED,
         list_ns=list_s / max(1, len(listed.ids)) * 1e9,
-        insert_us=max(insert_us, made.insert_us),
+        build_us=made.insert_us,
+        insert_us=insert_us,
         delete_us=delete_us,
         bytes_per_subscription=structure.nbytes / size,
         peers=peers,
@@ -168,7 +171,7 @@ def _arriving(say: Say) -> dict[str, changes.Arrivals]:
             for rate in RATES:
                 say(f"one radius, {size:,} subscriptions, {rate:g} arrivals an event")
                 name = f"{size}_step_{step:g}_rate_{rate:g}"
-                found[name] = changes.arrivals(size, step, rate, EVENTS)
+                found[name] = changes.arrivals(size, step, rate, ARRIVAL_EVENTS)
     return found
 
 
@@ -224,6 +227,7 @@ _COLUMNS = (
     "NumPy",
     "SortedList",
     "ns an id",
+    "build",
     "insert",
     "delete",
     "bytes",
@@ -244,6 +248,7 @@ def _rows(found: Found) -> list[tuple[object, ...]]:
                 f"{one.told:,.0f}",
                 *("-" if us is None else f"{us / one.event_us:,.0f}×" for us in peers),
                 f"{one.list_ns:.1f}",
+                f"{one.build_us:.2f}",
                 f"{one.insert_us:.2f}",
                 f"{one.delete_us:.2f}",
                 f"{one.bytes_per_subscription:.0f}",

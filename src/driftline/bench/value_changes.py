@@ -1,9 +1,9 @@
 """What does it cost when subscriptions come and go, and how much memory do they take?
 
-*Arrivals* [VALUE §7.2]: one radius, and for each event so many new subscriptions, each with a value
-of the last hundred as its centre. *Relabelling* [VALUE §4.2]: how often there is no label between
-two, and how many labels become others, with few bits of a label and with many. *Items*: a million
-of them, with one subscription each.
+*Arrivals* [VALUE §7.2]: one radius, and for each event so many new subscriptions, each with one of
+the last few hundred values as its centre. *Relabelling* [VALUE §4.2]: how often there is no label
+between two, and how many labels become others, with few bits of a label and with many. *Items*: a
+million of them, with one subscription each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftline.stateful.value_based.packed import Packed
 from driftline.stateful.value_based.rule import Floats, Rule
 from driftline.stateful.value_based.structure import Ids
 
-TOGETHER = 100
+TOGETHER = 500
 """So many events are told in a call, and those who came meanwhile come in another."""
 _BATCH = 10_000
 _REPEATS = 3
@@ -50,33 +50,40 @@ def arrivals(size: int, step: float, rate: float, events: int) -> Arrivals:
     """One radius, with so many arrivals an event; a scan must tell the same."""
     draw = np.random.default_rng(size)
     made = built("same", size, step, events)
-    structure, values = made.structure, made.values
-    radii = np.full(size + int(rate * events) + TOGETHER, ONE_RADIUS)
-    centres = np.full(len(radii), np.nan)
-    centres[:size] = structure.dump().column("centre").to_numpy()
+    structure = made.structure
+    before = structure.dump().column("centre").to_numpy()
+    rounds = np.array_split(made.values, max(1, events // TOGETHER))
+    new = [_recent(draw, some, int(rate * len(some))) for some in rounds]
     told_s = insert_s = 0.0
-    spans = told = 0
-    there = size
-    for start in range(0, events, TOGETHER):
-        some = values[start : start + TOGETHER]
-        begin = time.process_time()
+    spans, there = 0, size
+    for some, centres in zip(rounds, new, strict=True):
+        ids, radii = there + np.arange(len(centres)), np.full(len(centres), ONE_RADIUS)
+        start = time.process_time()
         found = structure.tell_many(some)
-        told_s += time.process_time() - begin
+        told = time.process_time()
+        structure.insert_many(ids, radii, centres)
+        insert_s += time.process_time() - told
+        told_s += told - start
         spans += len(found)
-        expected, _ = scanned(radii[:there], centres[:there], some)
-        told += sum(map(len, expected))
-        new = np.arange(there, there + int(rate * (start + len(some))) - (there - size))
-        if len(new):
-            centres[new] = _recent(draw, some, len(new))
-            begin = time.process_time()
-            structure.insert_many(new, radii[new], centres[new])
-            insert_s += time.process_time() - begin
-            there += len(new)
-    now = structure.dump().column("centre").to_numpy()
-    assert np.array_equal(now, centres[:there]), "not whom the scan tells"
+        there += len(ids)
+    # Only now: a scan would leave nothing in the caches.
+    told_all = _scanned(structure, before, rounds, new)
     came = there - size
     insert_us = insert_s / came * 1e6 if came else None
-    return Arrivals(told_s / events * 1e6, insert_us, spans / events, told / events)
+    return Arrivals(told_s / events * 1e6, insert_us, spans / events, told_all / events)
+
+
+def _scanned(structure: Packed, centres: Floats, rounds: list[Floats], new: list[Floats]) -> int:
+    """How many a scan tells, which must come to the same centres."""
+    told = 0
+    for some, more in zip(rounds, new, strict=True):
+        centres = centres.copy()
+        expected, _ = scanned(np.full(len(centres), ONE_RADIUS), centres, some)
+        told += sum(map(len, expected))
+        centres = np.concatenate((centres, more))
+    now = structure.dump().column("centre").to_numpy()
+    assert np.array_equal(now, centres), "not whom the scan tells"
+    return told
 
 
 def _recent(draw: np.random.Generator, values: Floats, count: int) -> Floats:

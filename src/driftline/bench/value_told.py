@@ -85,5 +85,7 @@ def _centres(crowd: Crowd, members: int) -> Floats:
     """What each member was told last."""
     centres = np.zeros(members)
     for one in crowd.pending():
-        centres[one.members] = one.values["price"]
+        price = one.values["price"]
+        assert isinstance(price, float)
+        centres[one.members] = price
     return centres
