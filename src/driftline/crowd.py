@@ -50,7 +50,7 @@ class Told:
     """One thing told to many members of a crowd, whose numbers are in no particular order.
 
     `values` are the selected columns, empty when the row left; `event` is what caused it, if one
-    did, and `time` its stamp.
+    did, or the row of a snapshot; `time` is when it was told, the stamp of what caused it.
     """
 
     kind: NotificationKind
@@ -126,7 +126,8 @@ class Crowd:
         self._readdress(numbers)
         for row, some in told:
             self._fresh[some] = False
-            self._put(NotificationKind.SNAPSHOT, row, some.astype(np.int32), now, None)
+            members = some.astype(np.int32)
+            self._put(NotificationKind.SNAPSHOT, row, members, now, self._group.row)
         return numbers
 
     def _numbers(self, count: int) -> Ids:

@@ -23,7 +23,8 @@ from driftline.stateful.value_based.members import WAITING
 from driftline.stateful.value_based.rule import Floats
 from driftline.stateful.value_based.structure import Ids
 
-NOWHERE = WAITING - 1
+AWAY = WAITING - 1
+"""The place of one who is gone."""
 
 _ASKED = (
     (RADIUS_L, "<=", "radius"),
@@ -65,7 +66,7 @@ class Addressed:
         # Numbers come without a gap, so the new ones are those that follow.
         assert np.array_equal(fresh, np.arange(len(self._radii), len(self._radii) + room))
         self._radii = np.concatenate((self._radii, np.zeros(room)))
-        self._places = np.concatenate((self._places, np.full(room, NOWHERE)))
+        self._places = np.concatenate((self._places, np.full(room, AWAY)))
         moved = (self._radii[numbers] != radii) | (self._places[numbers] != places)
         self._radii[numbers], self._places[numbers] = radii, places
         if room:
@@ -79,7 +80,7 @@ class Addressed:
 
     def take_out(self, numbers: Ids) -> None:
         """These are found nowhere any more."""
-        self.put(numbers, self._radii[numbers], np.full(len(numbers), NOWHERE))
+        self.put(numbers, self._radii[numbers], np.full(len(numbers), AWAY))
 
     def find(self, boxes: Boxes) -> Found:
         """Whom each of the boxes concerns."""
@@ -97,7 +98,7 @@ class Addressed:
         self._matcher._check()
         gone = np.ones(len(self._places), np.bool_)
         gone[numbers] = False
-        assert (self._places[gone] == NOWHERE).all()
+        assert (self._places[gone] == AWAY).all()
         assert np.array_equal(self._places[numbers], places)
         assert np.array_equal(self._radii[numbers], radii)
         found = self.find(Boxes(np.arange(len(numbers)), radii, radii, places, places))

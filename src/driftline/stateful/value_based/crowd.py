@@ -58,6 +58,11 @@ class CrowdGroup:
         self._table = table
         self._last: Event | None = None
 
+    @property
+    def row(self) -> Event | None:
+        """The row that it follows, as it is now."""
+        return self._table.get(self.pin)
+
     # Members.
 
     def admit_radii(self, radii: object, name: str) -> Floats:
@@ -73,7 +78,7 @@ class CrowdGroup:
 
     def join(self, numbers: Ids, radii: Floats) -> list[Joined]:
         """Some begin to follow: the rows that they are told, if there is one that counts."""
-        row = self._table.get(self.pin)
+        row = self.row
         value = None if row is None else self._value(row)
         if row is None or value is None:
             self.members.wait(numbers, radii)
