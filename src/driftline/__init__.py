@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driftline.clock import ManualClock, SystemClock
+    from driftline.crowd import Crowd
     from driftline.engine import Engine
     from driftline.errors import (
         DriftlineError,
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Engine": "driftline.engine",
     "Handle": "driftline.handle",
+    "Crowd": "driftline.crowd",
     "Event": "driftline.model.event",
     "Notification": "driftline.model.notification",
     "parse": "driftline.language.sql",
@@ -89,6 +91,7 @@ _HOMES = {
 __all__ = [
     "Engine",
     "Handle",
+    "Crowd",
     "Event",
     "Notification",
     "parse",

@@ -27,6 +27,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeAlias
 
+from driftline.batches import batch_of, entering, events_from
 from driftline.broker.broker import Broker
 from driftline.broker.edge import check_executable, stated
 from driftline.broker.effects import Deliver, Effect, Poll, Reply
@@ -45,6 +46,8 @@ from driftline.broker.requests import (
 from driftline.broker.settings import Settings
 from driftline.broker.views import states_of
 from driftline.clock import Clock, SystemClock
+from driftline.crowd import Crowd
+from driftline.crowding import Crowding
 from driftline.doors import (
     Wanted,
     admit_advertisement,
@@ -119,6 +122,7 @@ class Engine:
         self._ids = count(1)
         self._outlets = Outlets()
         self._shifts = Shifts(self._broker, self._handles, self._tell)
+        self._crowding = Crowding(self._broker)
         self._providers: dict[str, Provider] = {}
         self._failed: dict[str, str] = {}
 
@@ -165,6 +169,24 @@ class Engine:
         self._shifts.follow(handle, now)
         self._outlets.call()
         return handle
+
+    def crowd(self, wanted: Wanted, params: Mapping[str, object] | None = None) -> Crowd:
+        """Follow `moved(value, by => :r)` of one row for a great many, each with its own radius.
+
+        The one parameter is a column of radii, one for each member; more can come later.
+        """
+        now = self._now()
+        crowd = self._crowding.gather(self, f"c{next(self._ids)}", wanted, now)
+        try:
+            if params is not None:
+                crowd.add(**{str(name): radii for name, radii in items_of(params, "parameters")})
+        except DriftlineError:
+            crowd.cancel()
+            raise
+        return crowd
+
+    def _disperse(self, crowd: Crowd) -> None:
+        self._crowding.disperse(crowd)
 
     def unsubscribe(
         self, party: str, wanted: Wanted, params: Mapping[str, object] | None = None
@@ -331,11 +353,29 @@ class Engine:
         finally:
             self._cause = None
         if event.type in self._broker.tables:
+            told += self._crowding.tell(event.type, event, now)
             # Since it was looked at, which may be long ago: a replay keeps its stamps.
             key = event.attributes[self._broker.tables.get(event.type).declaration.key]
             self._shifts.row_changed(event.type, key, event, event.stamp or 0)
         self._outlets.call()
         return told
+
+    def publish_many(self, type: str, columns: object, *, party: str = "") -> int:
+        """Publish one event of a type for each row, in order; how many notifications that made.
+
+        `columns` are arrays or lists by name, or an Arrow record batch; nulls are missing. As one
+        after the other, but if one is refused none is published. Where crowds are all that a table
+        concerns they are told in bulk, and all rows enter at one instant.
+        """
+        check_party(party)
+        batch, now = batch_of(type, columns), self._now()
+        if self._crowding.are_alone(type):
+            return self._crowding.take_many(type, entering(type, batch, now))
+        events = events_from(type, batch)
+        for event in events:
+            self._broker.tables.admit(event)
+            self._broker.advertising.check(event.entering(now), party)
+        return sum(self.publish(event, party=party) for event in events)
 
     def _tell(
         self,
@@ -373,6 +413,7 @@ class Engine:
         if row is None:
             return False
         self._perform(effects)
+        self._crowding.tell(name, None, self._clock.now())
         self._shifts.row_changed(name, row.attributes[declaration.key], None, 0)
         self._outlets.call()
         return True
@@ -510,11 +551,12 @@ class Engine:
         read = admit_advertisement(says)
         (reply,) = self._broker.handle(Interested("", read), "", self._clock.now())
         assert isinstance(reply, Reply)
-        return reply.interested
+        return reply.interested or self._crowding.interested(read)
 
     def _check(self) -> None:
         """Assert that every index agrees with the handles."""
         self._broker._check()
+        self._crowding._check()
         held = {id: standing for id, _, standing in self._broker.edge}
         assert held == {id: handle._standing for id, handle in self._handles.items()}
         for handle in self._handles.values():

@@ -20,6 +20,7 @@ from tests.matching.test_index import without_compiler
 
 CLOSED = "il >= :l AND ol < :l AND ir <= :r AND xr > :r"
 OPEN = "il > :l AND ol <= :l AND ir < :r AND xr >= :r"
+SHUT = "ol <= :l AND il >= :l AND ir <= :r AND xr >= :r"
 NAMES = ("ol", "il", "ir", "xr")
 
 
@@ -46,6 +47,7 @@ class Plane:
         self.draw = np.random.default_rng(seed)
         self.top = top
         self.is_open = condition.startswith(OPEN)
+        self.is_shut = condition.startswith(SHUT)
         self.ids = [f"s{at}" for at in range(count)]
         self.points = self.drawn(count)
         self.alive = np.ones(count, bool)
@@ -82,7 +84,9 @@ class Plane:
         x, y = self.points.T
         for at in range(asked):
             ol, il, ir, xr = (ends[name][at] for name in NAMES)
-            if self.is_open:
+            if self.is_shut:
+                inside = self.alive & (ol <= x) & (x <= il) & (ir <= y) & (y <= xr)
+            elif self.is_open:
                 inside = self.alive & (ol <= x) & (x < il) & (ir < y) & (y <= xr)
             else:
                 inside = self.alive & (ol < x) & (x <= il) & (ir <= y) & (y < xr)
@@ -91,7 +95,7 @@ class Plane:
             assert self.index.match(batch.event(at)) == wanted
 
 
-@pytest.mark.parametrize("condition", [CLOSED, OPEN])
+@pytest.mark.parametrize("condition", [CLOSED, OPEN, SHUT])
 @pytest.mark.parametrize("top", [3, 60, 10_000])
 def test_points_that_move_are_found_by_rectangles(condition: str, top: int) -> None:
     """Few values: thousands of points are the same one, and fill slabs of their own."""
@@ -116,6 +120,10 @@ def test_the_axis_of_the_other_pair_may_be_the_first_to_be_told_apart() -> None:
 SHAPES = [
     CLOSED,
     OPEN,
+    SHUT,
+    "ol <= :l AND il >= :l",
+    "il >= :l AND ol <= :l AND ir <= :r AND xr > :r",
+    "il >= :l AND ol <= :l AND ir < :l",
     f"{CLOSED} AND sector = 'tech'",
     f"{CLOSED} AND v != 3 AND w BETWEEN 2 AND 4",
     f"{OPEN} AND x + y > 3",
@@ -204,9 +212,9 @@ def test_tiny_slabs_are_exact_without_the_compiler_too() -> None:
     """Slabs of up to six are split and joined all the time."""
     without_compiler(
         "-c",
-        PATCHED + "from tests.matching.test_fields import CLOSED, OPEN, Plane\n"
-        "for top in (3, 20, 1000):\n"
-        "    plane = Plane(CLOSED if top < 1000 else OPEN, 400, top, seed=7)\n"
+        PATCHED + "from tests.matching.test_fields import CLOSED, OPEN, SHUT, Plane\n"
+        "for top, shape in ((3, CLOSED), (20, SHUT), (1000, OPEN)):\n"
+        "    plane = Plane(shape, 400, top, seed=7)\n"
         "    for share in (0.3, 0.6, 1):\n"
         "        plane.compare(8)\n"
         "        plane.move(0.4)\n"

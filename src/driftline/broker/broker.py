@@ -106,7 +106,7 @@ class Broker:
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
         self.tables = Tables(put, self._count, self.settings)
-        self.demand = Demand(self.tables, self.edge.views, self.links)
+        self.demand = Demand(self.tables, self.edge, self.links)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
         # A broker that has lost what it knew must say so to whoever it meets.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone

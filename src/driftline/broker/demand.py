@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from driftline.broker.edge import Edge
 from driftline.broker.links import Links
 from driftline.broker.tables import Tables
-from driftline.broker.views import Views
 from driftline.model.filter import Filter
 
 IDLE = 1000
@@ -23,11 +23,12 @@ FLAGS = 64
 class Demand:
     """What is wanted of the tables that are kept here."""
 
-    __slots__ = ("_flags", "_idle", "_links", "_tables", "_views")
+    __slots__ = ("_crowds", "_flags", "_idle", "_links", "_tables", "_views")
 
-    def __init__(self, tables: Tables, views: Views, links: Links) -> None:
+    def __init__(self, tables: Tables, edge: Edge, links: Links) -> None:
         self._tables = tables
-        self._views = views
+        self._views = edge.views
+        self._crowds = edge.crowds
         self._links = links
         # Of each type how many changes in turn went in vain, and with how many that is looked at.
         self._idle: dict[str, tuple[int, int]] = {}
@@ -58,7 +59,8 @@ class Demand:
         return due
 
     def _wanted(self, type: str) -> bool:
-        return self._views.want(type) or any(one.type in (None, type) for one in self._filters())
+        local = self._views.want(type) or self._crowds.want(type)
+        return local or any(one.type in (None, type) for one in self._filters())
 
     def _wanted_flags(self, type: str) -> set[str]:
         flags = self._views.flags(type)

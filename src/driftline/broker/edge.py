@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from driftline.broker.crowds import Crowds
 from driftline.broker.effects import Deliver, Key
 from driftline.broker.settings import Settings
 from driftline.broker.views import Views
@@ -80,6 +81,7 @@ class Edge:
         "_standing",
         "_step_of",
         "_steps",
+        "crowds",
         "parties",
         "views",
     )
@@ -92,6 +94,7 @@ class Edge:
     ) -> None:
         self.parties: dict[str, Party] = {}
         self.views = Views(count)
+        self.crowds = Crowds()
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._plain = make_evolving(settings, settings.matcher)
@@ -205,6 +208,10 @@ class Edge:
             for standing in self._standing.values()
         )
 
+    def concerned(self, type: str) -> bool:
+        """May anybody here, but for crowds, want events of a type, or the rows of such a table?"""
+        return any(not (names := _types(one)) or type in names for one in self._standing.values())
+
     def take(
         self, event: Event, origin: str, position: int, env: Mapping[str, Value], at: int | None
     ) -> list[Deliver]:
@@ -229,6 +236,7 @@ class Edge:
         self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]
     ) -> None:
         """Let views have a message. It is for them alone, whoever asks for events of all types."""
+        self.crowds.hear(event)
         message = Message(event, env)
         for id in self._plain.match(event, env, at):
             if id in self.views:
@@ -474,6 +482,15 @@ def _switched_off(one: Filter) -> bool:
 def exactly_routed(standing: Standing) -> bool:
     """Are these filters such as a sequence may have: ones that do not evolve?"""
     return not any(evolves(one) for step in _parts(standing) for one in step.filters())
+
+
+def _types(standing: Standing) -> tuple[str, ...]:
+    """The types of the events that a subscription is about; none if it may be any."""
+    statement = standing.statement
+    if isinstance(statement, View):
+        return statement.tables
+    sources = [step.source for step in _parts(standing)]
+    return () if None in sources else tuple(source for source in sources if source)
 
 
 def _parts(standing: Standing) -> tuple[Subscription, ...]:

@@ -13,7 +13,7 @@ makes of them, and of questions for snapshots, are messages that go out like eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -29,12 +29,13 @@ from driftline.model.filter import Filter
 from driftline.model.standing import Standing
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.text import literal
-from driftline.model.value import Value
+from driftline.model.value import Value, comparable
 from driftline.model.view import View
 from driftline.stateful.fold import Fold
 from driftline.stateful.home import LIFE, SEQUENCE, Home
-from driftline.stateful.plan import Moment, Plan, plan_of
+from driftline.stateful.plan import Moment, MovedPlan, Plan, plan_of
 from driftline.stateful.value_based.address import MOVED
+from driftline.stateful.value_based.crowd import CrowdGroup
 from driftline.wire.views import decode_view
 
 DELETE, ASK, SNAPSHOT = "$delete:", "$ask:", "$snapshot:"
@@ -194,6 +195,33 @@ class Tables:
     def leave(self, table: str, who: str) -> None:
         """A view of a table's values is no longer wanted."""
         self.home.leave(table, who)
+
+    def gather(self, who: str, standing: Standing, plan: MovedPlan) -> tuple[str, CrowdGroup]:
+        """Begin a crowd over a table that is kept here: the name of its group, and its members."""
+        self._listen(standing, plan)
+        followed = self.home.followed(plan.view.source)
+        assert followed is not None
+        return followed.gather(who, plan.view, plan.move(standing, self.home.tables))
+
+    def disperse(self, table: str, group: str) -> None:
+        """A crowd is no more."""
+        followed = self.home.followed(table)
+        assert followed is not None
+        followed.disperse(group)
+
+    def only_crowds(self, table: str) -> bool:
+        """Is everything that is said of a table said to crowds?"""
+        followed = self.home.followed(table)
+        return followed is not None and followed.only_crowds and len(self.home.types(table)) == 1
+
+    def put_many(self, name: str, rows: Sequence[Event]) -> None:
+        """Rows that were admitted, of which whoever follows them has been told."""
+        key = self.get(name).declaration.key
+        self.home.put_many(name, rows)
+        last = {comparable(row.attributes[key]): row for row in rows}
+        for row in last.values():
+            self._put(("row", name, _text(row.attributes[key])), row)
+        self._numbered([])
 
     def _listen(self, standing: Standing, plan: Plan) -> None:
         assert isinstance(standing.statement, View)

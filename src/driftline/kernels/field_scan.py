@@ -12,6 +12,7 @@ from driftline.kernels.layout import (
     C_FIELDS,
     CHECK,
     FIELD_AXES,
+    FIELD_CLOSED,
     FIELD_NEXT,
     FIELD_POINTS,
     HIGHEST,
@@ -73,9 +74,10 @@ def _below(m: Words, axis: int, columns: Words, keys: Words, event: int) -> int:
     """Above what a coordinate must be: all keys where nothing is asked, none if it is missing."""
     if m[axis] < 0:
         return MISSING
-    column = columns[m[axis]]
+    closed = m[axis] & FIELD_CLOSED
+    column = columns[m[axis] ^ closed]
     key = MISSING if column < 0 else keys[column, event]
-    return HIGHEST if key == MISSING else key
+    return HIGHEST if key == MISSING else key - int(closed != 0)
 
 
 @inlined

@@ -4,13 +4,16 @@ An ordinary filter is an interval and the event a point. It is the other way rou
 attributes are compared with one value:
 
     inner >= :l AND outer < :l        outer < l <= inner
+    last >= :l AND first <= :l        first <= l <= last
 
 As keys these are the half-lines `inner` from k on and `outer` up to k - 1, whichever of the two
-comparisons is strict. Each alone holds for about half of all events, and both together for hardly
-any. So the filter stands at the point k; two such pairs are a point (x, y), and the event's values
-a rectangle. With one pair, a half-line on another axis serves as y: nothing bounds it on one side.
+comparisons is strict; or up to k, where none is: such a pair is *closed*. Each alone holds for
+about half of all events, and both together for hardly any. So the filter stands at the point k; two
+such pairs are a point (x, y), and the event's values a rectangle. With one pair, a half-line on
+another axis serves as y: nothing bounds it on one side.
 
-A *field* holds the entries of a cluster that are such points on the same axes, in slabs.
+A *field* holds the entries of a cluster that are such points on the same axes, in slabs. Whether a
+pair is closed is said with the axis below, for it is the event's value there that counts otherwise.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from driftline.kernels.layout import (
     E_PROGRAM,
     FIELD_AXES,
     FIELD_BEFORE,
+    FIELD_CLOSED,
     FIELD_CLUSTER,
     FIELD_HASH,
     FIELD_NEXT,
@@ -101,12 +105,16 @@ def _below(m: Words, program: int, dims: int, above: int, used: int) -> int:
     """The half-line that ends where one begins, if that one is free too; -1 if there is none."""
     if (used >> above) & 1 == 1 or not _is_upward(m, program, above):
         return -1
-    end = m[_part(program, above) + 1] - 1
+    begin = m[_part(program, above) + 1]
+    closed = -1
     for below in range(dims):
         if (used >> below) & 1 == 0 and _is_downward(m, program, below):
-            if m[_part(program, below) + 2] == end:
+            end = m[_part(program, below) + 2]
+            if end == begin - 1:
                 return below
-    return -1
+            if end == begin and closed < 0:
+                closed = below
+    return closed
 
 
 @inlined
@@ -162,10 +170,17 @@ def leave_field(m: Words, number: int) -> None:
         _drop_field(m, field)
 
 
-@inlined
+@jit
 def _axis(m: Words, program: int, sides: int, side: int) -> int:
-    dim = ((sides >> (8 * side)) & _BYTE) - 1
-    return m[_part(program, dim)] >> 8 if dim >= 0 else -1
+    """The axis on a side, and whether it is below a closed pair; -1 if there is none."""
+    dim = _dim(sides, 8 * side)
+    if dim < 0:
+        return -1
+    axis = m[_part(program, dim)] >> 8
+    above = _dim(sides, 8 * side + 8) if side == 0 or side == 2 else -1
+    if above >= 0 and m[_part(program, dim) + 2] == m[_part(program, above) + 1]:
+        axis |= FIELD_CLOSED
+    return axis
 
 
 @jit

@@ -224,12 +224,14 @@ SLAB_HEAD = 4
 SLAB_FIRST = 32
 SLAB_WORDS = 3072  # the largest: room for 1,022
 
-# Field: entries that are points to an event, which has intervals: below < x <= above.
+# Field: entries that are points to an event, which has intervals: below < x <= above, or from below
+# on, where the axis below says so.
 FIELD_HASH = 1
 FIELD_CLUSTER = 2  # where a family has it
 FIELD_NEXT = 3
 FIELD_BEFORE = 4
 FIELD_AXES = 5  # those below x, above x, below y, above y; -1 where nothing is asked
+FIELD_CLOSED = 1 << 32
 FIELD_POINTS = 9
 FIELD_WORDS = FIELD_POINTS + POINTS_WORDS
 

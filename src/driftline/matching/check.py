@@ -322,6 +322,10 @@ def _field(walk: _Walk, cluster: int, field: int) -> set[int]:
     assert m[field + at.FIELD_CLUSTER] == cluster
     axes = _run(m, field + at.FIELD_AXES, 4)
     assert min(axes[:2]) >= 0, "a field without a pair"
+    closed = [axis >= 0 and bool(axis & at.FIELD_CLOSED) for axis in axes]
+    axes = [
+        axis ^ at.FIELD_CLOSED if shut else axis for axis, shut in zip(axes, closed, strict=True)
+    ]
     used = [axis for axis in axes if axis >= 0]
     assert len(set(used)) == len(used)
     standing: set[int] = set()
@@ -330,8 +334,9 @@ def _field(walk: _Walk, cluster: int, field: int) -> set[int]:
         assert m[e + at.E_HOME] == field
         parts = walk.parts(m[e + at.E_PROGRAM])
         _ref(walk, m[e + at.E_PROGRAM], ref, len(used))
-        for axis, key, is_above in zip(axes, (x, x, y, y), (False, True) * 2, strict=True):
-            ends = (key, at.HIGHEST) if is_above else (at.LOWEST, key - 1)
+        for side, (axis, key) in enumerate(zip(axes, (x, x, y, y), strict=True)):
+            below = (at.LOWEST, key if closed[side] else key - 1)
+            ends = (key, at.HIGHEST) if side % 2 else below
             assert axis < 0 or (at.RANGE, axis, *ends) in parts
         standing.add(number_in(ref))
     assert len(standing) == m[field + at.FIELD_POINTS + at.N_COUNT] > 0

@@ -10,7 +10,7 @@ Messages are made of the types that somebody has asked for.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from driftline.errors import TableError
 from driftline.model.event import Event
@@ -132,10 +132,22 @@ class Home:
             self.sequence += 1
         return fold, self._messages(type, unsaid, moment.now)
 
+    def followed(self, table: str) -> MovedMessages | None:
+        """What is known of those who follow a table's values, if anybody does."""
+        found = self._reformulators.get(MOVED + table)
+        return found if isinstance(found, MovedMessages) else None
+
+    def put_many(self, name: str, rows: Sequence[Event]) -> None:
+        """Replace or insert rows of which whoever follows them has been told."""
+        table = self.tables[name]
+        for row in rows:
+            table.put(row.attributes[table.declaration.key], row)
+        self.sequence += len(rows)
+
     def leave(self, table: str, who: str) -> None:
         """Somebody follows a table's values no longer."""
-        followed = self._reformulators.get(MOVED + table)
-        if isinstance(followed, MovedMessages):
+        followed = self.followed(table)
+        if followed is not None:
             followed.leave(who)
 
     def _check(self) -> None:

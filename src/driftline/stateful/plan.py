@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Protocol
 
@@ -307,12 +308,18 @@ class MovedPlan:
     ) -> Follower:
         """See `Plan`."""
         assert isinstance(by, MovedMessages)
-        ticks = tables[self.view.source].declaration.ticks
-        tick = ticks.get(attribute_of(self.view))
-        move = condition_of(standing, tick)
-        assert isinstance(move, Move)
+        move, tick = self.move(standing, tables), self._tick(tables)
         found, rows = by.join(moment.who, self.view, move, keeps=moment.keeps)
         return Follower(standing, self.view.source, rows, tick, found)
+
+    def move(self, standing: Standing, tables: Mapping[str, Table]) -> Move:
+        """What is asked for as it stands, in ticks if its column has any."""
+        move = condition_of(standing, self._tick(tables))
+        assert isinstance(move, Move)
+        return move
+
+    def _tick(self, tables: Mapping[str, Table]) -> Decimal | None:
+        return tables[self.view.source].declaration.ticks.get(attribute_of(self.view))
 
     def load(self, standing: Standing, table: pa.Table) -> Follower:
         """See `Plan`."""

@@ -19,6 +19,7 @@ subscription), `may_must` (two radii), `items` (many items with few subscribers)
 `numbered` (what an item is kept as). Then how it travels: `address` (who is told, to a network, and
 how one asks for it), `group` and `reformulate` (a table's home), `subscription`, `states`,
 `explained` and `follower` (the subscriber's edge); `two_level` has the paper's servers apart.
+Where a great many follow one item as arrays: `members`, `crowd`, `boxes` and `addressed`.
 
 We differ: end points are absolute, where the paper adds up moves, so floats give what the
 definition gives; a queue of classes stands in place of the BW-tree; labels are numbers modulo 2^64,

@@ -270,10 +270,7 @@ class Group:
         assert centre is not None
         if centre == self.number_of(row):
             return row
-        ticks = self._reader.ticks
-        value = centre if ticks is None else float(ticks.value(centre))
-        whole = isinstance(row.attributes[self.attribute], int) and value.is_integer()
-        return row.with_attribute(self.attribute, int(value) if whole else value)
+        return at_centre(row, self.attribute, centre, self._reader)
 
     def leave(self, number: int, pin: Value | None) -> None:
         """No longer follow."""
@@ -369,3 +366,10 @@ class Group:
         assert self._late.keys() <= self._last.keys()
         assert all(self.followers.value(item) is not None for item in self._last)
         assert all(self._late.values())
+
+
+def at_centre(row: Event, attribute: str, centre: float, move: Move) -> Event:
+    """A row with the value that others were told, which one shares with them."""
+    value = centre if move.ticks is None else float(move.ticks.value(centre))
+    whole = isinstance(row.attributes[attribute], int) and value.is_integer()
+    return row.with_attribute(attribute, int(value) if whole else value)

@@ -285,6 +285,11 @@ class Packed:
         radii, _, rings, labels = self._read(np.array([admit_held(self, id)]))
         return Address(float(radii[0]), int(rings[0]), int(labels[0]) % LABELS)
 
+    def addresses(self, ids: Ids) -> tuple[Ids, Ids]:
+        """The rings and the labels of many, as 64 bits each."""
+        _, _, rings, labels = self._read(ids)
+        return rings, labels
+
     def centre(self, id: int) -> float:
         """See `Structure`; O(1)."""
         return float(self._read(np.array([admit_held(self, id)]))[1][0])
@@ -351,6 +356,11 @@ class Packed:
         made = cls.load(other.dump(), other.label_bits)
         made._shifts = other._shifts
         return made
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes for its subscriptions, with the room that it has for more."""
+        return self._m.nbytes
 
     def __len__(self) -> int:
         return int(self._m[at.COUNT])

@@ -20,7 +20,7 @@ whole has no more than their range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from driftline.matching.choice import make_matcher
@@ -33,6 +33,7 @@ from driftline.model.value import Value, comparable
 from driftline.model.view import View
 from driftline.stateful.rows.change import Change, attributes_of
 from driftline.stateful.value_based.address import (
+    EVERYBODY,
     GENERATION,
     GONE,
     GROUP,
@@ -44,6 +45,7 @@ from driftline.stateful.value_based.address import (
     arcs_of,
 )
 from driftline.stateful.value_based.conditions import Move
+from driftline.stateful.value_based.crowd import CrowdGroup
 from driftline.stateful.value_based.follower import Found
 from driftline.stateful.value_based.group import Followers, Group, Item, Pairs, Rows, Singles
 from driftline.stateful.value_based.items import MANY
@@ -79,6 +81,7 @@ class MovedMessages:
         self.type = MOVED + table.declaration.name
         self.tables = (table.declaration.name,)
         self._groups: dict[str, Group] = {}
+        self._crowds: dict[str, CrowdGroup] = {}
         self._matcher = make_matcher("auto")
         self._members: dict[str, _Member] = {}
         # How often an item of a group was relabelled.
@@ -146,18 +149,40 @@ class MovedMessages:
             del self._groups[member.group]
             self._matcher.discard(member.group)
 
+    # Crowds.
+
+    def gather(self, who: str, view: View, move: Move) -> tuple[str, CrowdGroup]:
+        """Begin a crowd, whose view pins an item: the name of its group, and its members."""
+        pin, rest = pin_of(view.where, self._table.declaration.key)
+        assert pin is not None
+        name = f"{self._name(view, rest, move)} {who}"
+        group = CrowdGroup(view, rest, pin, move, self._table, self._label_bits)
+        self._crowds[name] = group
+        self._matcher.add(name, filters_of(None, rest))
+        return name, group
+
+    def disperse(self, name: str) -> None:
+        """A crowd is no more."""
+        del self._crowds[name]
+        self._matcher.discard(name)
+
+    @property
+    def only_crowds(self) -> bool:
+        """Does nobody follow by itself?"""
+        return not self._members
+
     # Messages.
 
     def take(self, change: Change) -> list[Said]:
         """See `Reformulator`."""
         (key,) = change.keys
         if change.new is None:
-            said = [self._gone(name, key) for name, one in self._groups.items() if one.end(key)]
+            said = [self._gone(name, key) for name, one in self._all() if one.end(key)]
         else:
             said = []
             row: Said | None = None
             for name in self._matcher.match(change.new):
-                group = self._groups[name]
+                group = self._groups[name] if name in self._groups else self._crowds[name]
                 value = group.number_of(change.new)
                 if value is None:
                     continue
@@ -167,6 +192,10 @@ class MovedMessages:
                 said += (self._said(name, key, box, row or {}) for box in boxes)
                 self._relabelled(name)
         return [*said, *self.take_unsaid()]
+
+    def _all(self) -> Iterator[tuple[str, Group | CrowdGroup]]:
+        yield from self._groups.items()
+        yield from self._crowds.items()
 
     def take_unsaid(self) -> list[Said]:
         """What there is to say besides: labels that have become others."""
@@ -181,7 +210,9 @@ class MovedMessages:
         return said
 
     def _gone(self, name: str, key: Value) -> Said:
-        group = self._groups[name]
+        group = self._groups.get(name)
+        if group is None:
+            return {**self._said(name, key, EVERYBODY, {}), GONE: True}
         item = comparable(key)
         # Who follows every item has no place: nobody is to be relabelled, or known for ever.
         if isinstance(group.followers, Singles) and item in group.followers:
@@ -189,6 +220,8 @@ class MovedMessages:
         return {**self._said(name, key, group.followers.everybody, {}), GONE: True}
 
     def _relabelled(self, name: str) -> None:
+        if name in self._crowds:
+            return  # It takes what is shifted itself, where its members are found.
         for item, shift in self._groups[name].followers.take_shifts():
             self._unsaid += self._shifted(name, item, shift)
 
@@ -225,8 +258,8 @@ class MovedMessages:
     def _check(self) -> None:
         assert {member.group for member in self._members.values()} == set(self._groups)
         assert sum(map(len, self._groups.values())) == len(self._members)
-        assert len(self._matcher) == len(self._groups)
-        for group in self._groups.values():
+        assert len(self._matcher) == len(self._groups) + len(self._crowds)
+        for _, group in self._all():
             group._check()
 
 

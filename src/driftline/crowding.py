@@ -1,0 +1,116 @@
+"""Which crowds does an engine have, and how are they told of many events at once?
+
+Where nobody else is concerned by a table, many rows of it are told to crowds without becoming
+messages one by one. It is the same as one after the other: who else is concerned is asked first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.broker.broker import Broker
+from driftline.broker.edge import check_executable
+from driftline.crowd import Crowd, Keeper
+from driftline.doors import Wanted, admit_statement
+from driftline.errors import NotSupported
+from driftline.model.advertisement import Advertisement
+from driftline.model.covering import intersects
+from driftline.model.event import Event
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.model.value import comparable
+from driftline.model.view import View
+from driftline.stateful.plan import MovedPlan, plan_of
+from driftline.stateful.value_based.address import MOVED
+from driftline.stateful.value_based.crowd import radius_name
+from driftline.stateful.value_based.reformulate import pin_of
+
+TOGETHER = 2048
+"""So many events are told together: whoever is told of them is in one array."""
+
+_ANY_RADIUS = 2.0
+
+
+class Crowding:
+    """The crowds of an engine."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._crowds: dict[str, dict[str, tuple[str, Crowd]]] = {}
+
+    def gather(self, keeper: Keeper, id: str, wanted: Wanted, now: int) -> Crowd:
+        """Begin a crowd that nobody is in."""
+        statement = admit_statement(wanted)
+        if not isinstance(statement, Subscription) or statement.change is None:
+            raise NotSupported(str(statement), "a crowd follows moved(…) over a table")
+        tables = self._broker.tables
+        view = View.of_change(statement)
+        declaration = tables.get(view.source).declaration
+        check_executable(view)
+        parameter = radius_name(view, pin_of(view.where, declaration.key)[0])
+        plan = plan_of(view, {})
+        if not isinstance(plan, MovedPlan):
+            raise NotSupported(str(view), "beside a crowd's moved(…) no condition has variables")
+        standing = Standing.of(view, {parameter: _ANY_RADIUS}, now)
+        group, members = tables.gather(id, standing, plan)
+        self._broker.edge.crowds.begin(MOVED + view.source, group)
+        crowd = Crowd(keeper, id, parameter, standing, members)
+        self._crowds.setdefault(view.source, {})[id] = group, crowd
+        return crowd
+
+    def disperse(self, crowd: Crowd) -> None:
+        """A crowd is no more."""
+        table = str(crowd.statement.source)
+        group, _ = self._crowds[table].pop(crowd.id)
+        self._broker.edge.crowds.end(MOVED + table, group)
+        self._broker.tables.disperse(table, group)
+
+    def interested(self, says: Advertisement) -> bool:
+        """Would any of them want some of what is advertised? May say yes too often."""
+        crowds = (one for some in self._crowds.values() for _, one in some.values())
+        return any(intersects(says, one.statement, {one.parameter: _ANY_RADIUS}) for one in crowds)
+
+    def tell(self, table: str, cause: Event | None, now: int) -> int:
+        """A row of a table has changed, by an event if it is not gone: how many are told."""
+        heard = self._broker.edge.crowds
+        return sum(
+            crowd.hear(heard.take(MOVED + table, group), cause, now)
+            for group, crowd in self._crowds.get(table, {}).values()
+        )
+
+    def are_alone(self, type: str) -> bool:
+        """Is nobody but crowds concerned by events of a type?"""
+        broker = self._broker
+        return (
+            bool(self._crowds.get(type))
+            and not broker.settings.advertised
+            and broker.tables.only_crowds(type)
+            and not broker.edge.concerned(type)
+        )
+
+    def take_many(self, type: str, events: Sequence[Event]) -> int:
+        """Rows that concern nobody else: how many are told. If one is refused nothing changes."""
+        table = self._broker.tables.get(type)
+        for event in events:
+            table.declaration.admit(event)
+        told = 0
+        for start in range(0, len(events), TOGETHER):
+            told += self._take(type, events[start : start + TOGETHER])
+        return told
+
+    def _take(self, type: str, rows: Sequence[Event]) -> int:
+        tables = self._broker.tables
+        key = tables.get(type).declaration.key
+        by_item: dict[object, list[Event]] = {}
+        for row in rows:
+            by_item.setdefault(comparable(row.attributes[key]), []).append(row)
+        told = sum(
+            crowd.take_many(by_item.get(crowd.item, ())) for _, crowd in self._crowds[type].values()
+        )
+        tables.put_many(type, rows)
+        return told
+
+    def _check(self) -> None:
+        for some in self._crowds.values():
+            for _, crowd in some.values():
+                crowd._check()
