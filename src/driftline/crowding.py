@@ -7,10 +7,10 @@ messages one by one. It is the same as one after the other: who else is concerne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import check_executable
-from driftline.crowd import Crowd, Keeper
 from driftline.doors import Wanted, admit_statement
 from driftline.errors import NotSupported
 from driftline.model.advertisement import Advertisement
@@ -22,8 +22,10 @@ from driftline.model.value import comparable
 from driftline.model.view import View
 from driftline.stateful.plan import MovedPlan, plan_of
 from driftline.stateful.value_based.address import MOVED
-from driftline.stateful.value_based.crowd import radius_name
 from driftline.stateful.value_based.reformulate import pin_of
+
+if TYPE_CHECKING:
+    from driftline.crowd import Crowd, Keeper
 
 TOGETHER = 2048
 """So many events are told together: whoever is told of them is in one array."""
@@ -40,6 +42,10 @@ class Crowding:
 
     def gather(self, keeper: Keeper, id: str, wanted: Wanted, now: int) -> Crowd:
         """Begin a crowd that nobody is in."""
+        # Compiled code is loaded by those who need it.
+        from driftline.crowd import Crowd
+        from driftline.stateful.value_based.crowd import radius_name
+
         statement = admit_statement(wanted)
         if not isinstance(statement, Subscription) or statement.change is None:
             raise NotSupported(str(statement), "a crowd follows moved(…) over a table")

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.batches import batch_of, entering, events_from
 from driftline.broker.broker import Broker
@@ -46,7 +46,6 @@ from driftline.broker.requests import (
 from driftline.broker.settings import Settings
 from driftline.broker.views import states_of
 from driftline.clock import Clock, SystemClock
-from driftline.crowd import Crowd
 from driftline.crowding import Crowding
 from driftline.doors import (
     Wanted,
@@ -82,6 +81,9 @@ from driftline.moving.evolving.choice import Chosen
 from driftline.outlets import Handler, Outlets
 from driftline.shifts import Shifts
 from driftline.stateful.news import News
+
+if TYPE_CHECKING:
+    from driftline.crowd import Crowd
 
 Provider: TypeAlias = Callable[[], object]
 

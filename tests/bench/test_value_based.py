@@ -23,6 +23,7 @@ def small(monkeypatch) -> None:
         "LABEL_BITS": (6, 40),
         "ITEMS": 2_000,
         "MEMBERS": 500,
+        "SERVED": 300,
     }.items():
         monkeypatch.setattr(value_based, name, value)
     monkeypatch.setattr(value_changes, "TOGETHER", 25)
@@ -46,6 +47,7 @@ def test_each_workload_and_step_is_reported() -> None:
     assert data["told"]["told_per_event"] > 0
     assert data["relabelled"]["step_300_bits_6"]["labels"] > 0
     assert data["items"]["count"] == 2_000
+    assert data["servers"]["ranges"] <= data["servers"]["reached"] <= data["servers"]["arcs"]
     rates = {name.rpartition("_")[2] for name in data["arrivals"]}
     assert rates == {"0", "0.5", "1", "2"}
 

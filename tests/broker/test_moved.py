@@ -252,11 +252,11 @@ def test_nobody_hears_of_a_value_that_concerns_nobody_behind() -> None:
     net.follow(net.far, "s", r=50)
     net.follow(net.keeper, "near", r=1)
     net.overlay.run()
-    before = net.broker("c")._seen.get("a", 0)
+    before = net.broker("c").passing.had("a")
     for price in (101.0, 102.0, 103.0):
         net.put(price)
     assert [price for _, price in net.told(net.keeper, "near")] == [100.0, 101.0, 102.0, 103.0]
-    assert net.broker("c")._seen.get("a", 0) == before
+    assert net.broker("c").passing.had("a") == before
 
 
 def test_a_follower_that_left_is_forgotten_by_the_home() -> None:

@@ -139,17 +139,6 @@ def what_is_in_a_snapshot_counts_again(patched: pytest.MonkeyPatch) -> None:
 
 
 @alone
-def an_answer_to_an_earlier_question_does_not_count(patched: pytest.MonkeyPatch) -> None:
-    question = Views.question
-
-    def last(self, id):
-        self._views[id].put.clear()
-        return question(self, id)
-
-    patched.setattr(Views, "question", last)
-
-
-@alone
 def a_follower_asks_for_its_place_before_it_is_answered(patched: pytest.MonkeyPatch) -> None:
     interest = _Viewed.interest
 
@@ -168,12 +157,12 @@ def a_follower_asks_for_its_place_before_it_is_answered(patched: pytest.MonkeyPa
 
 @alone
 def of_two_radii_a_follower_decides_alone(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Follower, "_is_meant", lambda self, said: True)
+    patched.setattr(Follower, "_radius", lambda self, said: self._move.may)
 
 
 @alone
-def two_radii_that_move_tell_whatever_may_be_told(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(States, "must", lambda self, keys, row, by: True)
+def what_a_home_believes_to_have_told_is_not_told(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(States, "tell", lambda self, keys, row: None)
 
 
 @alone
@@ -237,7 +226,7 @@ def what_crossed_is_told_by_the_thresholds_before(patched: pytest.MonkeyPatch) -
 
 @in_runs("acyclic")
 def a_shared_centre_is_not_told(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Group, "_at", lambda self, row, centre: row)
+    patched.setattr(Group, "_told", lambda self, number, item, row: row)
 
 
 def scenarios() -> list[Callable[[], None]]:

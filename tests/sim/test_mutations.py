@@ -13,6 +13,7 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, Effect, Send, SendBytes, SendParcels
 from driftline.broker.links import LOCAL, Links
+from driftline.broker.passing import Passing
 from driftline.broker.requests import Subscribe
 from driftline.broker.session import Session
 from driftline.broker.station import Station
@@ -99,13 +100,13 @@ def a_new_session_does_not_replace_what_was_said_before(patched: pytest.MonkeyPa
 
 @fault
 def an_event_that_comes_again_is_taken_again(patched: pytest.MonkeyPatch) -> None:
-    take = Broker._take
+    take = Passing._take
 
     def forgetful(self, *parcel):
         self._seen.clear()
         return take(self, *parcel)
 
-    patched.setattr(Broker, "_take", forgetful)
+    patched.setattr(Passing, "_take", forgetful)
 
 
 @fault
@@ -515,7 +516,7 @@ def an_event_is_judged_by_the_environment_where_it_is(patched: pytest.MonkeyPatc
 
 @fault
 def an_event_is_judged_by_the_clock_where_it_is(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Broker, "_judged", lambda self, parcel, now: (parcel.stamps, now))
+    patched.setattr(Passing, "_judged", lambda self, parcel, now: (parcel.stamps, now))
 
 
 @fault

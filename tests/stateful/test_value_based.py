@@ -33,6 +33,17 @@ def test_exactly_those_concerned_are_told(name: str, seed: int) -> None:
             walk.check()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_200_000_steps(name: str, seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(400):
+        walk = Walk(KINDS[name], draw, draw.choice((4, 30, 120)))
+        for _ in range(500):
+            walk.step()
+        walk.check()
+
+
 # Ours, many times
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from driftline.bench import value_changes as changes
-from driftline.bench import value_told
+from driftline.bench import value_servers, value_told
 from driftline.bench.report import Claim, Report, Table, at_least, at_most
 from driftline.bench.value_peers import PAPER, Peers, compared, one_by_one
 from driftline.bench.value_workloads import START, built
@@ -52,6 +52,7 @@ LABEL_BITS = (12, 24, 40)
 RELABELLED = 2_000
 ITEMS = M
 MEMBERS = 200 * K
+SERVED = 20 * K
 _OURS: dict[str, list[type[Packed]]] = {
     "different": [EndPoints, Combined],
     "same": [Classes, Combined],
@@ -104,6 +105,8 @@ def run(full: bool, say: Say) -> Report:
     arriving = _arriving(say)
     structures = _structures(say)
     relabelled = _relabelled(say)
+    say("a primary server and secondary ones")
+    servers = value_servers.measured(SERVED, ARRIVAL_EVENTS, DOLLAR)
     say(f"{ITEMS:,} items")
     items = changes.bytes_of_items(ITEMS)
     say(f"a crowd of {MEMBERS:,} in an engine")
@@ -115,10 +118,11 @@ def run(full: bool, say: Say) -> Report:
     figures["arrivals"] = {name: asdict(one) for name, one in arriving.items()}
     figures["structures"] = structures
     figures["relabelled"] = relabelled
+    figures["servers"] = asdict(servers)
     figures["items"] = {"count": ITEMS, "bytes": items}
     figures["told"] = told.as_data()
     claims = _claims(found, arriving, structures, items, told)
-    more = _tables(arriving, structures, relabelled)
+    more = [*_tables(arriving, structures, relabelled), _served(servers)]
     return Report("value-based", figures, _COLUMNS, _rows(found), claims, more)
 
 
@@ -286,6 +290,15 @@ def _tables(
         Table("structures", ("case", "structure", "event µs"), kinds),
         Table("labels, an insert", ("case", "shifts", "labels"), labels),
     ]
+
+
+def _served(one: value_servers.Servers) -> Table:
+    row: tuple[object, ...] = (
+        f"{one.subscriptions:,}",
+        *(f"{count:.2f}" for count in (one.ranges, one.reached, one.arcs, one.boxes)),
+    )
+    heads = ("n", "ranges", "secondaries", "arcs", "boxes of one place")
+    return Table("primary and secondary servers, an event", heads, [row])
 
 
 def _claims(

@@ -7,22 +7,19 @@ no clock and draws no chance: messages in, effects out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Series
-from dataclasses import replace
-from typing import TypeAlias
 
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
-from driftline.broker.demand import Demand
-from driftline.broker.derived import well_formed
 from driftline.broker.edge import (
     Edge,
 )
 from driftline.broker.effects import Effect, Key, Poll, Reply, Send, Store
 from driftline.broker.environment import Environment
-from driftline.broker.links import LOCAL, MESH, Links, Role
+from driftline.broker.links import LOCAL, Links, Role
 from driftline.broker.outbox import Outbox
+from driftline.broker.passing import RECORD_BYTES_MAX, Passing, entered, sound
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -45,7 +42,7 @@ from driftline.broker.requests import (
 from driftline.broker.resyncs import Resyncs
 from driftline.broker.settings import Settings
 from driftline.broker.subscribing import Subscribing
-from driftline.broker.tables import DELETE, FIND, HOME_OF, JOIN, SNAPSHOT, Tables
+from driftline.broker.tables import FIND, HOME_OF, JOIN, Tables
 from driftline.broker.waves import Waves
 from driftline.errors import InvalidValue, NotAdvertised, NotSupported, TableError
 from driftline.model.advertisement import Advertisement
@@ -61,26 +58,16 @@ from driftline.model.message import (
     Offer,
     Parcel,
     Resync,
-    Steps,
 )
-from driftline.model.value import Value, show
-from driftline.routing.subscriptions import Which
-from driftline.routing.table import Key as Part
+from driftline.model.value import show
 from driftline.stateful.rows.change import is_derived
-from driftline.stateful.value_based.address import GONE, MOVED, SHIFT
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
-from driftline.wire.framing import PAYLOAD_BYTES_MAX
 from driftline.wire.records import encode_parcel
 
 COUNTED_BITS = 40
 INCARNATIONS = 1 << 23
 """A broker may start so often: its numbers are to fit 63 bits."""
-
-_HOMES_BYTES_MAX = 1 << 15
-# What a frame has room for, with the names of homes and a good deal to spare.
-_RECORD_BYTES_MAX = PAYLOAD_BYTES_MAX - (1 << 17)
-Parts: TypeAlias = Mapping[Part, Filter | Steps]
 
 
 class Broker:
@@ -106,7 +93,6 @@ class Broker:
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
         self.tables = Tables(put, self._count, self.settings)
-        self.demand = Demand(self.tables, self.edge, self.links)
         self.asking = Asking(self, self.edge, self.tables, alone=self.settings.alone)
         # A broker that has lost what it knew must say so to whoever it meets.
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
@@ -115,9 +101,20 @@ class Broker:
         self.advertising = Advertising(self.settings, self.links, put)
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
-        self._seen: dict[str, int] = {}
         self._published: dict[str, tuple[int, int]] = {}
         self.outbox = Outbox(put, self._count)
+        self.passing = Passing(
+            self,
+            self.settings,
+            self.edge,
+            self.links,
+            self.tables,
+            self.environment,
+            self.outbox,
+            self.asking,
+            self._subscribing,
+            put,
+        )
         if stored:
             self._restore(stored)
 
@@ -130,14 +127,12 @@ class Broker:
         self.advertising.restore(stored)
         self.asking.keep(self.tables.home.tables)
         for key, value in stored.items():
-            if key[0] == "seen":
-                assert isinstance(value, int)
-                self._seen[key[1]] = value
-            elif key[0] == "published":
+            if key[0] == "published":
                 assert isinstance(value, tuple)
                 self._published[key[1]] = value
             elif key[0] == "cut":
                 self._cut = True
+        self.passing.restore(stored)
         self.outbox.restore(stored)
         self._resyncs.restore(stored)
         self.links.restore(stored)
@@ -371,7 +366,7 @@ class Broker:
 
     def say(self, event: Event, now: int) -> list[Effect]:
         """See `Outward`."""
-        return self._parcels((Parcel(self.name, self._count(), event),), None, now)
+        return self.passing.parcels((Parcel(self.name, self._count(), event),), None, now)
 
     def wave(self, request: str, within: int, now: int, says: Advertisement) -> list[Effect]:
         """See `Outward`."""
@@ -417,51 +412,7 @@ class Broker:
 
     def tell_of(self, table: str, messages: list[Event], now: int) -> list[Effect]:
         """See `Outward`."""
-        sent: dict[str, list[Parcel]] = {}
-        told = self._spread(table, messages, sent, now)
-        return [*told, *(self.outbox.post(link, tuple(some)) for link, some in sent.items())]
-
-    def _hear(
-        self, parcel: Parcel, sent: dict[str, list[Parcel]], env: Mapping[str, Value], now: int
-    ) -> list[Effect]:
-        """What an event means to the tables that are kept here, and to views that asked."""
-        event = parcel.event
-        if event.type.startswith(SNAPSHOT):
-            return self.asking.hear(parcel)
-        if not self.tables:
-            return []
-        known = self.tables.home.types()
-        messages = self.tables.hear(event, env, now, later=self.settings.advertised)
-        told = self._spread(event.type.removeprefix(DELETE), messages, sent, now)
-        if self.tables.home.types() != known:
-            self.asking.keep(())
-            told += self.links.tell()
-        return told
-
-    def _spread(
-        self, table: str, messages: list[Event], sent: dict[str, list[Parcel]], now: int
-    ) -> list[Effect]:
-        """What follows from what is said of a table."""
-        told: list[Effect] = []
-        taken: set[str] = set()
-        # Rows may move by themselves only where table and follower are in one process.
-        stamps = self.environment.values if self.settings.alone else {}
-        for message in messages:
-            parcel = Parcel(self.name, self._count(), message, stamps=stamps)
-            if not self.settings.alone and not _fits(parcel):
-                # It says a row twice, and can be too long where the row was not: a snapshot, which
-                # comes in parts, can always be had.
-                told += self._resync(table)
-                continue
-            count = sum(map(len, sent.values()))
-            news = self._take(parcel, None, sent, now)
-            if news or sum(map(len, sent.values())) > count:
-                taken.add(message.type)
-            told += news
-        for type in self.demand.unwanted(table, taken):
-            self.tables.forget(type)
-            self.may_say(type, False)
-        return told
+        return self.passing.tell_of(table, messages, now)
 
     # Events
 
@@ -482,9 +433,9 @@ class Broker:
             return self._settled([*told, *self.tell_of(event.type, messages, now)], now)
         stamps = self.environment.stamps() if self.settings.stamped else {}
         parcel = Parcel(self.name, self._count(), event, party, stamps=stamps)
-        if len(encode_parcel(parcel)) > _RECORD_BYTES_MAX:
-            raise InvalidValue("event", f"at most {_RECORD_BYTES_MAX} bytes", "more")
-        return self._parcels((parcel,), None, now)
+        if len(encode_parcel(parcel)) > RECORD_BYTES_MAX:
+            raise InvalidValue("event", f"at most {RECORD_BYTES_MAX} bytes", "more")
+        return self.passing.parcels((parcel,), None, now)
 
     def _published_by(self, asked: Publish, party: str, now: int) -> list[Effect]:
         number = (asked.life, asked.number)
@@ -501,88 +452,8 @@ class Broker:
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""
-        parcels = (_entered(parcel, now) for parcel in decode_batch(batch) if _sound(parcel))
-        return self._out(self._settled(self._parcels(parcels, sender, now), now))
-
-    def _parcels(self, parcels: Iterable[Parcel], sender: str | None, now: int) -> list[Effect]:
-        """What follows from events that came by a link, or entered here."""
-        told: list[Effect] = []
-        sent: dict[str, list[Parcel]] = {}
-        for parcel in parcels:
-            told += self._take(parcel, sender, sent, now)
-        return [*told, *(self.outbox.post(link, tuple(some)) for link, some in sent.items())]
-
-    def _judged(self, parcel: Parcel, now: int) -> tuple[Mapping[str, Value], int | None]:
-        """The environment and the instant that an event is judged by."""
-        own = self.environment.own(now)
-        if self.settings.stamped:
-            return {**parcel.stamps, **own}, parcel.event.stamp
-        return {**self.environment.values, **own}, now
-
-    def _take(
-        self, parcel: Parcel, sender: str | None, sent: dict[str, list[Parcel]], now: int
-    ) -> list[Effect]:
-        in_mesh = sender is not None and self.links.roles.get(sender) is Role.MESH
-        homes = [home for home in parcel.homes if home != self.name] if in_mesh else []
-        told: list[Effect] = []
-        taken = not in_mesh or self.name in parcel.homes
-        env: Mapping[str, Value] = {}
-        if taken:
-            if parcel.number <= self._seen.get(parcel.origin, 0):
-                return []  # It came by another way, or again.
-            env, at = self._judged(parcel, now)
-            told += self.edge.take(parcel.event, parcel.origin, parcel.number, env, at)
-            self._seen[parcel.origin] = parcel.number
-            self._puts["seen", parcel.origin] = parcel.number
-            self.links.passed(parcel.event)
-            links: dict[str, None] = {}
-            concerned = list(self.links.concerned(parcel.event, env, at, sender))
-            if SHIFT in parcel.event.attributes or GONE in parcel.event.attributes:
-                told += self._relabel(parcel.event, concerned)
-            for owner, key in concerned:
-                if owner != MESH:
-                    links[owner] = None
-                elif not in_mesh:
-                    assert isinstance(key, tuple)
-                    homes.append(key[0])
-            self._send(parcel, links, (), sent)
-        by_hop: dict[str, dict[str, None]] = {}
-        for home in homes:
-            hop = self.links.homes.next_hop(home)
-            if hop is not None:
-                by_hop.setdefault(hop, {})[home] = None
-        for hop, meant in by_hop.items():
-            for some in _apart(meant):
-                self._send(parcel, (hop,), some, sent)
-        if taken:
-            # Behind the event itself, on every link.
-            told += self._hear(parcel, sent, env, now)
-        return told
-
-    def _relabel(self, event: Event, concerned: Iterable[Which]) -> list[Effect]:
-        """Places of followers may have become others, with those whom it concerns."""
-        if self.settings.alone or not event.type.startswith(MOVED):
-            return []
-        by = self.links.labels.hear(event)
-        if by is None:
-            return []
-        # Before: what is different by it is not to be said.
-        said = self.links.tell()
-        own = self._subscribing.relabelled(event, by)
-        return [*said, *self.links.relabel(event, by, concerned, own)]
-
-    def _send(
-        self,
-        parcel: Parcel,
-        links: Iterable[str],
-        homes: tuple[str, ...],
-        sent: dict[str, list[Parcel]],
-    ) -> None:
-        if parcel.hops >= self.settings.hops:
-            return
-        further = replace(parcel, hops=parcel.hops + 1, homes=homes)
-        for link in links:
-            sent.setdefault(link, []).append(further)
+        parcels = (entered(parcel, now) for parcel in decode_batch(batch) if sound(parcel))
+        return self._out(self._settled(self.passing.parcels(parcels, sender, now), now))
 
     def _check(self) -> None:
         """Assert that everything agrees with what follows from the interfaces' interest."""
@@ -591,37 +462,3 @@ class Broker:
         self.tables._check()
         self.asking._check()
         assert set(self.outbox.links()) <= self.links.roles.keys()
-
-
-def _entered(parcel: Parcel, now: int) -> Parcel:
-    """A parcel whose event has its stamps, whoever has sent it."""
-    event = parcel.event.entering(now)
-    return parcel if event is parcel.event else replace(parcel, event=event)
-
-
-def _sound(parcel: Parcel) -> bool:
-    """Is it nothing that we could not read? Other brokers are not to be relied on for that."""
-    return not is_derived(parcel.event.type) or well_formed(parcel.event)
-
-
-def _fits(parcel: Parcel) -> bool:
-    """Can it be put into a frame?"""
-    try:
-        return len(encode_parcel(parcel)) <= _RECORD_BYTES_MAX
-    except InvalidValue:
-        return False
-
-
-def _apart(homes: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Homes as so many as one parcel can name."""
-    some: list[str] = []
-    size = 0
-    for home in homes:
-        length = 4 + 4 * len(home)  # at most
-        if some and size + length > _HOMES_BYTES_MAX:
-            yield tuple(some)
-            some, size = [], 0
-        some.append(home)
-        size += length
-    if some:
-        yield tuple(some)

@@ -14,7 +14,7 @@ makes of them, and of questions for snapshots, are messages that go out like eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -35,8 +35,10 @@ from driftline.stateful.fold import Fold
 from driftline.stateful.home import LIFE, SEQUENCE, Home
 from driftline.stateful.plan import Moment, MovedPlan, Plan, plan_of
 from driftline.stateful.value_based.address import MOVED
-from driftline.stateful.value_based.crowd import CrowdGroup
 from driftline.wire.views import decode_view
+
+if TYPE_CHECKING:
+    from driftline.stateful.value_based.crowd import CrowdGroup
 
 DELETE, ASK, SNAPSHOT = "$delete:", "$ask:", "$snapshot:"
 HOME_OF = "$home:"

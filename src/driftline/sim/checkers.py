@@ -291,7 +291,7 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("tables", _tables(broker), _tables(fresh)),
         ("resyncs", broker._resyncs._known, fresh._resyncs._known),
         ("links", broker.roles(), fresh.roles()),
-        ("events seen", broker._seen, fresh._seen),
+        ("events seen", broker.passing._seen, fresh.passing._seen),
         ("latest event", broker.links.latest, fresh.links.latest),
         ("publications", broker._published, fresh._published),
         ("advertisements", broker.advertising._advertised, fresh.advertising._advertised),

@@ -96,8 +96,15 @@ class History:
     def changes(self, table: str, after: Moment, upto: Moment) -> list[Change]:
         """What happened to rows of a table in one life, after a moment and up to another."""
         life, first = after
-        known = self._changes.get((table, life), [])
-        return [one for one in known if first < one.number <= upto[1]]
+        found: list[Change] = []
+        for one in self._changes.get((table, life), []):
+            if first < one.number <= upto[1]:
+                found.append(one)
+            elif one.number > upto[1]:
+                # What nobody knows may have happened any time since the change before.
+                within = not found or found[-1].number < upto[1]
+                return [*found, one] if within and not one.known else found
+        return found
 
     def rows(self, table: str, moment: Moment) -> tuple[Placed, ...]:
         """The rows of a table at a moment."""

@@ -247,7 +247,9 @@ class Scenario:
             others = [name for name in overlay.around(there) if name != here]
             if others:
                 goes = draw.choice(others)
-                if overlay.role(there, goes) is not Role.MESH:
+                # A claim asks everybody where they are: one that goes elsewhere may be missed.
+                claiming = self._tables is not None and self._tables.claiming
+                if overlay.role(there, goes) is not Role.MESH and not claiming:
                     story.rewired = True
                     overlay.unlink(here, there)
                     overlay.link(here, goes, role)

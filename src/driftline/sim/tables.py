@@ -126,6 +126,14 @@ class TableRun:
         self._overlay.run(self._overlay.now + 1)
         return claimant
 
+    @property
+    def claiming(self) -> bool:
+        """Is a claim being asked about?"""
+        claimants = (
+            party for name, party in self._overlay.parties.items() if name.endswith("-claimant")
+        )
+        return any("claim" not in party.answered for party in claimants)
+
     def _check_claims(self, claimant: Party) -> None:
         self._overlay.run()
         reply = claimant.answered.get("claim")

@@ -11,7 +11,7 @@ structure may know labels that a scan cannot.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from driftline.errors import InvalidValue
 from driftline.model.value import show
 from driftline.stateful.value_based.circle import admit_label_bits
 from driftline.stateful.value_based.few import Few
-from driftline.stateful.value_based.numbered import Numbered
 from driftline.stateful.value_based.reference import DEFAULT
 from driftline.stateful.value_based.rule import Rule
 from driftline.stateful.value_based.span import Address, Shift, Span
 from driftline.stateful.value_based.structure import admit_id
+
+if TYPE_CHECKING:
+    from driftline.stateful.value_based.numbered import Numbered
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -70,7 +72,7 @@ class Items(Generic[Item]):
             return None
         told = held.insert(id, radius, shared=shared)
         if isinstance(held, Few) and len(held) > self._many:
-            self._several[item] = Numbered.grown(held, self.label_bits)
+            self._several[item] = _numbered().grown(held, self.label_bits)
         self._note_shifts(item)
         return told
 
@@ -204,14 +206,14 @@ class Items(Generic[Item]):
             ((id, radius),) = radii.items()
             self._put_row(item, (value, radius, value), id)
         elif len(radii) > self._many:
-            self._several[item] = Numbered.begun(value, self.rule, radii, self.label_bits)
+            self._several[item] = _numbered().begun(value, self.rule, radii, self.label_bits)
         elif radii:
             self._several[item] = Few(value, self.rule, radii)
         return radii
 
     def _note_shifts(self, item: Item) -> None:
         held = self._several[item]
-        if isinstance(held, Numbered):
+        if not isinstance(held, Few):
             self._shifts += [(item, shift) for shift in held.take_shifts()]
 
     def _tell_row(self, row: int, value: float) -> bool:
@@ -252,3 +254,10 @@ class Items(Generic[Item]):
         for held in self._several.values():
             assert len(held) > 0
             held._check()
+
+
+def _numbered() -> type[Numbered]:
+    # Compiled code is loaded by those who need it.
+    from driftline.stateful.value_based.numbered import Numbered
+
+    return Numbered

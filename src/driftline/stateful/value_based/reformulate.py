@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from driftline.matching.choice import make_matcher
 from driftline.model.expression import TRUE, Attribute, Expression, Literal
@@ -45,12 +46,14 @@ from driftline.stateful.value_based.address import (
     arcs_of,
 )
 from driftline.stateful.value_based.conditions import Move
-from driftline.stateful.value_based.crowd import CrowdGroup
 from driftline.stateful.value_based.follower import Found
 from driftline.stateful.value_based.group import Followers, Group, Item, Pairs, Rows, Singles
 from driftline.stateful.value_based.items import MANY
 from driftline.stateful.value_based.span import Shift
 from driftline.stateful.value_based.states import attribute_of
+
+if TYPE_CHECKING:
+    from driftline.stateful.value_based.crowd import CrowdGroup
 
 Said = dict[str, Value]
 
@@ -156,6 +159,9 @@ class MovedMessages:
         pin, rest = pin_of(view.where, self._table.declaration.key)
         assert pin is not None
         name = f"{self._name(view, rest, move)} {who}"
+        # Compiled code is loaded by those who need it.
+        from driftline.stateful.value_based.crowd import CrowdGroup
+
         group = CrowdGroup(view, rest, pin, move, self._table, self._label_bits)
         self._crowds[name] = group
         self._matcher.add(name, filters_of(None, rest))
