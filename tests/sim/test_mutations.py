@@ -508,9 +508,9 @@ def a_subscriber_drops_what_was_found_before_it_moved(patched: pytest.MonkeyPatc
 @fault
 def an_event_is_judged_by_the_environment_where_it_is(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(
-        Broker,
+        Passing,
         "_judged",
-        lambda self, parcel, now: (self.environment.values, parcel.event.stamp),
+        lambda self, parcel, now: (self._environment.values, parcel.event.stamp),
     )
 
 
