@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from driftline import Event, parse
+from driftline.broker.broker import Broker
 from driftline.broker.labels import KNOWN_MAX, Labels
 from driftline.broker.links import Role
 from driftline.broker.requests import Advertise, Cancel, Declare, Delete, Publish, Subscribe
@@ -392,6 +393,17 @@ def test_what_is_known_of_labels_survives() -> None:
 
 
 # Faults
+
+
+def test_a_broker_that_begins_again_holds_what_was_shifted() -> None:
+    net = Crowded("acyclic")
+    net.until_relabelled()
+    journal = net.overlay.journal("c")
+    again = Broker("c", 9, net.broker("c").settings, journal).links.subscriptions
+    held = net.broker("c").links.subscriptions
+    places = {asked_by(held.filter("d", key)) for key in held.keys("d")} - {None}
+    assert {asked_by(again.filter("d", key)) for key in again.keys("d")} - {None} == places
+    assert {one.place for one in places} == {net.address("d", "s")[1]}
 
 
 @pytest.mark.parametrize(("kind", "advertised"), MODES)

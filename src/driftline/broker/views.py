@@ -94,16 +94,13 @@ class _Viewed:
     def interest(self) -> Standing:
         """What the network must bring, as it stands."""
         if self.of is not Of.TABLE:
-            return replace(self.standing, statement=self.view.condition(), params=self._params())
+            events = _stands(self.view.condition(), self.standing)
+            return replace(events, start_us=self.standing.start_us)
         if isinstance(self.fold, Follower) and not self.asked:
             return _stands(self.fold.interest(), self.standing)
         if self.wide:
             return _stands(Subscription(source=self.plan.interest.source), self.standing)
         return _stands(self.plan.interest, self.standing)
-
-    def _params(self) -> dict[str, Value]:
-        used = self.view.condition().variables().parameters
-        return {name: value for name, value in self.standing.params.items() if name in used}
 
 
 class Views:
