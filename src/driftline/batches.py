@@ -11,14 +11,28 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from driftline.errors import InvalidValue
-from driftline.language.columns import TYPE, Layout, events_of, layout_of
-from driftline.model.event import Event
-from driftline.model.value import Value, show
+from driftline.language.columns import (
+    DATA,
+    ENTERED,
+    ID,
+    SOURCE,
+    TIME,
+    TYPE,
+    Layout,
+    events_of,
+    layout_of,
+)
+from driftline.model.event import EARLIEST_US, LATEST_US, Event
+from driftline.model.value import show
+from driftline.stateful.entering import Rows
 from driftline.stateful.rows.change import is_derived
 
 _ENVELOPE = "ce_"
+_NAMES = {ID: "id", SOURCE: "source"}
+_STAMPS = {TIME: "time", ENTERED: "entered"}
 
 
 def batch_of(type: object, columns: object) -> pa.RecordBatch:
@@ -48,8 +62,9 @@ def _array(name: str, column: object) -> pa.Array:
         return column
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise InvalidValue(f"column {name}", "one dimension", str(column.shape))
-    # NaN is a value: what is missing is None.
-    return pa.array(column, from_pandas=False)
+    # A copy: what is told of it may be looked at when the array holds something else. NaN is a
+    # value: what is missing is None.
+    return pa.array(column.copy() if isinstance(column, np.ndarray) else column, from_pandas=False)
 
 
 def events_from(type: str, batch: pa.RecordBatch) -> list[Event]:
@@ -63,30 +78,65 @@ def events_from(type: str, batch: pa.RecordBatch) -> list[Event]:
     return found
 
 
-def entering(type: str, batch: pa.RecordBatch, now: int) -> list[Event]:
-    """The events, as they enter at one instant; InvalidValue if a row is none."""
-    names, columns = batch.schema.names, _plain(batch)
-    if columns is None:
-        return [event.entering(now) for event in events_from(type, batch)]
-    rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
-    if any(column.null_count for column in batch.columns):
-        rows = ({name: one for name, one in row.items() if one is not None} for row in rows)
-    return [Event.of_admitted(type, row, now) for row in rows]
+def entering(type: str, batch: pa.RecordBatch, now: int) -> Rows:
+    """The events, as they enter, at one instant or as they say; InvalidValue if a row is none."""
+    plain, envelope = _apart(batch)
+    if all(map(_is_plain, plain.schema)) and _is_sound(batch):
+        return Rows.of_columns(type, plain, now, envelope)
+    events = [event.entering(now) for event in events_from(type, batch)]
+    return Rows.of_events(type, events, now)
 
 
-def _plain(batch: pa.RecordBatch) -> list[list[Value | None]] | None:
-    """The values of columns that events may hold as they are; None if there are others."""
-    if not all(map(_is_plain, batch.schema)):
+def _apart(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+    """The columns of attributes, and of the envelope if there are any.
+
+    A name that an event may not have, or a time that is not in microseconds of the calendar, is
+    left among the former, for which rows are looked at one by one.
+    """
+    said: dict[str, pa.Array] = {}
+    left = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in _NAMES and pa.types.is_string(column.type) and _is_named(column):
+            said[_NAMES[name]] = column
+        elif name in _STAMPS and (stamps := _stamps(column)) is not None:
+            said[_STAMPS[name]] = stamps
+        elif not (name == DATA and column.null_count == len(column)):
+            left.append(name)
+    if len(left) == batch.num_columns:
+        return batch, None
+    envelope = pa.RecordBatch.from_arrays(list(said.values()), names=list(said)) if said else None
+    return batch.select(left), envelope
+
+
+def _stamps(column: pa.Array) -> pa.Int64Array | None:
+    """Microseconds since 1970; None if they are not all within the calendar."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "us":
         return None
-    try:
-        return [column.to_pylist() for column in batch.columns]
-    except UnicodeDecodeError:
-        return None  # A producer need not have looked whether its texts are UTF-8.
+    stamps = column.cast(pa.int64())
+    ends = pc.min_max(stamps).as_py()
+    if ends["min"] is not None and (ends["min"] < EARLIEST_US or ends["max"] > LATEST_US):
+        return None
+    return stamps
+
+
+def _is_named(column: pa.StringArray) -> bool:
+    least = pc.min(pc.binary_length(column)).as_py()
+    return least is None or least > 0
 
 
 def _is_plain(field: pa.Field) -> bool:
     kind = field.type
     # Integers without a sign may be too large.
     number = pa.types.is_signed_integer(kind) or pa.types.is_floating(kind)
-    plain = number or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    plain = number or pa.types.is_boolean(kind) or text
     return bool(plain and field.name and not field.name.startswith(_ENVELOPE))
+
+
+def _is_sound(batch: pa.RecordBatch) -> bool:
+    """Are texts UTF-8? A producer need not have looked."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -33,7 +33,10 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """For each row of a batch the ids it is told to, null for none, and why it is no event."""
+    """For each row of a batch the ids it is told to, null for none, and why it is no event.
+
+    Ids are texts, or numbers of texts (Arrow's dictionaries) where those are in a column already.
+    """
 
     ids: pa.ListArray
     problems: pa.StringArray
@@ -66,6 +69,11 @@ def match_events(
 
 def _lists(found: Matches, offsets: NDArray[np.int64]) -> pa.ListArray:
     names, numbers = found.names, found.numbers
+    if hasattr(names, "column"):
+        ids = pa.DictionaryArray.from_arrays(pa.array(numbers), names.column())
+        none = pa.array(np.diff(offsets) == 0)
+        kind = pa.list_(pa.field("element", ids.type, nullable=False))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids, kind, mask=none)
     if len(numbers) < len(names):  # A batch should not cost what is held, only what is found.
         used, inverse = np.unique(numbers, return_inverse=True)
         names, numbers = [names[number] for number in used.tolist()], inverse.astype(np.int32)
@@ -75,6 +83,14 @@ def _lists(found: Matches, offsets: NDArray[np.int64]) -> pa.ListArray:
         type=IDS,
         mask=pa.array(np.diff(offsets) == 0),
     )
+
+
+def in_texts(lists: pa.ListArray) -> pa.ListArray:
+    """Lists of ids, as texts."""
+    if lists.type == IDS:
+        return lists
+    ids = lists.values.dictionary_decode().cast(pa.string())
+    return pa.ListArray.from_arrays(lists.offsets, ids, type=IDS, mask=lists.is_null())
 
 
 def clean_columns(batch: pa.RecordBatch, layout: Layout) -> Columns | None:

@@ -21,20 +21,22 @@ and whose address is in one is found by an index (`driftline.stateful.value_base
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from driftline.crowd_told import Members, Told, ToldMany
 from driftline.errors import InvalidValue, ParameterError, SubscriptionEnded
 from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.value import Value, comparable
+from driftline.model.value import Value
 from driftline.model.view import View
+from driftline.stateful.entering import Places, Rows
 from driftline.stateful.value_based.address import BOX, EVERYBODY, GONE, MOVED, Box
 from driftline.stateful.value_based.addressed import Addressed
 from driftline.stateful.value_based.boxes import Boxes
@@ -42,25 +44,12 @@ from driftline.stateful.value_based.crowd import LATE, CrowdGroup
 from driftline.stateful.value_based.rule import Floats
 from driftline.stateful.value_based.structure import Ids, admit_ids
 
-Members = NDArray[np.int32]
+_Put: TypeAlias = Callable[[NotificationKind, Members], None]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """One thing told to many members of a crowd, whose numbers are in no particular order.
-
-    `values` are the selected columns, empty when the row left; `event` is what caused it, if one
-    did, or the row of a snapshot; `time` is when it was told, the stamp of what caused it.
-    """
-
-    kind: NotificationKind
-    values: dict[str, Value | None]
-    members: Members
-    time: int
-    event: Event | None = None
-
-    def __repr__(self) -> str:
-        return f"<Told {self.kind} {self.values} to {len(self.members)} members>"
+TOGETHER = 4096
+"""So many events are told together at first: whoever is told of them is in one array."""
+TOLD_TOGETHER = 1 << 20
+"""Then as many as tell about so many members: arrays are no longer for more events."""
 
 
 class Keeper(Protocol):
@@ -93,12 +82,12 @@ class Crowd:
         self._count = 0
         # Those who have never been told anything.
         self._fresh = np.zeros(0, np.bool_)
-        self._pending: list[Told] = []
+        self._pending: list[Told | ToldMany] = []
 
     @property
-    def item(self) -> object:
+    def item(self) -> Value:
         """What the row is known by that it follows."""
-        return comparable(self._group.pin)
+        return self._group.pin
 
     @property
     def statement(self) -> Subscription | View:
@@ -111,6 +100,18 @@ class Crowd:
 
     def pending(self) -> list[Told]:
         """All that was told since the last call, oldest first; the list is then empty."""
+        found: list[Told] = []
+        for one in self.pending_columns():
+            if isinstance(one, Told):
+                found.append(one)
+                continue
+            for event, members in one.each():
+                values = self._select(event, one.env)
+                found.append(Told(one.kind, values, members, _time(event), event))
+        return found
+
+    def pending_columns(self) -> list[Told | ToldMany]:
+        """The same; but what events of one `publish_many` told is in columns, by kind."""
         told, self._pending = self._pending, []
         return told
 
@@ -127,7 +128,7 @@ class Crowd:
         for row, some in told:
             self._fresh[some] = False
             members = some.astype(np.int32)
-            self._put(NotificationKind.SNAPSHOT, row, members, now, self._group.row)
+            self._put(NotificationKind.SNAPSHOT, members, row, now, self._group.row)
         return numbers
 
     def _numbers(self, count: int) -> Ids:
@@ -159,7 +160,7 @@ class Crowd:
         self._readdress(held)
         if len(told):
             assert row is not None
-            self._put(NotificationKind.CHANGE, row, told.astype(np.int32), now, None)
+            self._put(NotificationKind.CHANGE, told.astype(np.int32), row, now, None)
         return len(told)
 
     def _held(self, numbers: object) -> Ids:
@@ -206,66 +207,101 @@ class Crowd:
             return self._gone(now)
         boxes = [Box(*(one.attributes[name] for name in BOX)) for one in messages]  # type: ignore[arg-type]
         assert cause is not None
-        return self._moved(boxes, cause)
+        return self._moved(boxes, partial(self._put, row=cause, time=_time(cause), event=cause))
 
-    def _moved(self, boxes: list[Box], row: Event) -> int:
+    def _moved(self, boxes: list[Box], put: _Put) -> int:
         moved = [box for box in boxes if box != LATE]
-        told = self._tell(Boxes.of_each(moved, [0] * len(moved)), [row])
-        return told + self._late(row) if len(moved) < len(boxes) else told
+        told = self._found.find(Boxes.of_each(moved, [0] * len(moved))).members
+        put(NotificationKind.CHANGE, told)
+        return len(told) + (self._late(put) if len(moved) < len(boxes) else 0)
 
-    def _late(self, row: Event) -> int:
+    def _late(self, put: _Put) -> int:
         """Those who waited are told of a row, whatever its value, and have a place now."""
         late = self._found.find(Boxes.of_each([LATE], [0])).members
         fresh = self._fresh[late]
         self._fresh[late] = False
         self._readdress(late.astype(np.int64))
-        self._put(NotificationKind.SNAPSHOT, row, late[fresh], _time(row), row)
-        self._put(NotificationKind.ENTER, row, late[~fresh], _time(row), row)
+        put(NotificationKind.SNAPSHOT, late[fresh])
+        put(NotificationKind.ENTER, late[~fresh])
         return len(late)
 
     def _gone(self, now: int) -> int:
         gone = self._found.find(Boxes.of_each([EVERYBODY], [0])).members
-        self._put(NotificationKind.LEAVE, None, gone, now, None)
+        self._put(NotificationKind.LEAVE, gone, None, now, None)
         self._readdress(gone.astype(np.int64))
         return len(gone)
-
-    def take_many(self, rows: Sequence[Event]) -> int:
-        """Rows of its item, one after the other: how many are told."""
-        values, which = self._group.counting(rows)
-        counting = [rows[at] for at in which]
-        told = 0
-        if counting and (self._group.members.value is None or self._group.members.waiting):
-            first = counting.pop(0)
-            told = self._moved(self._group.take(self._group.pin, float(values[0]), first), first)
-            values = values[1:]
-        if counting:
-            told += self._tell(self._group.take_many(values, counting[-1]), counting)
-        return told
-
-    def _tell(self, boxes: Boxes, rows: Sequence[Event]) -> int:
-        """Boxes that say whom rows concern: how many are told."""
-        found = self._found.find(boxes)
-        first = np.searchsorted(boxes.of, np.arange(len(rows) + 1))
-        ends = found.offsets[first].tolist()
-        for row, start, end in zip(rows, ends, ends[1:], strict=False):
-            members = found.members[start:end]
-            self._put(NotificationKind.CHANGE, row, members, _time(row), row)
-        return len(found.members)
 
     def _put(
         self,
         kind: NotificationKind,
-        row: Event | None,
         members: Members,
+        row: Event | None,
         time: int,
         event: Event | None,
     ) -> None:
         if len(members):
-            values = {} if row is None else self._select(row)
+            values = {} if row is None else self._select(row, self._keeper._env)
             self._pending.append(Told(kind, values, members, time, event))
 
-    def _select(self, row: Event) -> dict[str, Value | None]:
-        return self._condition.select(self._standing.scope(row, self._keeper._env))
+    # Batches
+
+    def take_many(self, rows: Rows, places: Places) -> int:
+        """Rows of its item, one after the other: how many are told."""
+        values, places = self._group.counting(rows, places)
+        if not len(places):
+            return 0
+        last = rows.take(places[-1:])[0]
+        begun = int(self._group.members.value is None or self._group.members.waiting > 0)
+        told = self._begin(rows, places[:begun], values) if begun else 0
+        told += self._tell(rows, places[begun:], values[begun:])
+        self._group.note(last)
+        return told
+
+    def _begin(self, rows: Rows, place: Places, values: Floats) -> int:
+        """The first of some rows, while there is one who waits for it."""
+        (row,) = rows.take(place)
+        boxes = self._group.take(self._group.pin, float(values[0]), row)
+        return self._moved(boxes, partial(self._put_first, rows, place))
+
+    def _put_first(
+        self, rows: Rows, place: Places, kind: NotificationKind, members: Members
+    ) -> None:
+        self._put_many(kind, rows, place, np.array([0, len(members)]), members)
+
+    def _tell(self, rows: Rows, places: Places, values: Floats) -> int:
+        """Rows that count, when nobody waits: how many are told."""
+        told = start = 0
+        together = TOGETHER
+        while start < len(places):
+            end = start + together
+            told += self._tell_some(rows, places[start:end], values[start:end])
+            together = max(1, min(TOLD_TOGETHER, TOLD_TOGETHER * end // max(told, 1)))
+            start = end
+        return told
+
+    def _tell_some(self, rows: Rows, places: Places, values: Floats) -> int:
+        boxes = self._group.take_many(values)
+        found = self._found.find(boxes)
+        first = np.searchsorted(boxes.of, np.arange(len(places) + 1))
+        self._put_many(NotificationKind.CHANGE, rows, places, found.offsets[first], found.members)
+        return len(found.members)
+
+    def _put_many(
+        self,
+        kind: NotificationKind,
+        rows: Rows,
+        places: Places,
+        offsets: NDArray[np.int64],
+        members: Members,
+    ) -> None:
+        if len(members):
+            some = np.diff(offsets) > 0
+            ends = np.concatenate((offsets[:1], offsets[1:][some]))
+            env = dict(self._keeper._env)
+            self._pending.append(ToldMany(kind, places[some], ends, members, rows, env))
+
+    def _select(self, row: Event, env: Mapping[str, Value]) -> dict[str, Value | None]:
+        return self._condition.select(self._standing.scope(row, env))
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of its members, in order."""

@@ -1,16 +1,14 @@
-"""Which crowds does an engine have, and how are they told of many events at once?
+"""Which crowds does an engine have, and how are they told?
 
-Where nobody else is concerned by a table, many rows of it are told to crowds without becoming
-messages one by one. It is the same as one after the other: who else is concerned is asked first.
+Of many rows at once they are told without messages one by one: see `together`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from driftline.broker.broker import Broker
-from driftline.broker.edge import check_executable
+from driftline.broker.stating import check_executable
 from driftline.doors import Wanted, admit_statement
 from driftline.errors import NotSupported
 from driftline.model.advertisement import Advertisement
@@ -18,17 +16,14 @@ from driftline.model.covering import intersects
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.value import comparable
 from driftline.model.view import View
+from driftline.stateful.entering import Items, Rows
 from driftline.stateful.plan import MovedPlan, plan_of
 from driftline.stateful.value_based.address import MOVED
 from driftline.stateful.value_based.reformulate import pin_of
 
 if TYPE_CHECKING:
     from driftline.crowd import Crowd, Keeper
-
-TOGETHER = 2048
-"""So many events are told together: whoever is told of them is in one array."""
 
 _ANY_RADIUS = 2.0
 
@@ -84,37 +79,12 @@ class Crowding:
             for group, crowd in self._crowds.get(table, {}).values()
         )
 
-    def are_alone(self, type: str) -> bool:
-        """Is nobody but crowds concerned by events of a type?"""
-        broker = self._broker
-        return (
-            bool(self._crowds.get(type))
-            and not broker.settings.advertised
-            and broker.tables.only_crowds(type)
-            and not broker.edge.concerned(type)
+    def take_many(self, type: str, rows: Rows, items: Items) -> int:
+        """Many rows, which the table will have: how many are told."""
+        return sum(
+            crowd.take_many(rows, items.places_of(crowd.item))
+            for _, crowd in self._crowds.get(type, {}).values()
         )
-
-    def take_many(self, type: str, events: Sequence[Event]) -> int:
-        """Rows that concern nobody else: how many are told. If one is refused nothing changes."""
-        table = self._broker.tables.get(type)
-        for event in events:
-            table.declaration.admit(event)
-        told = 0
-        for start in range(0, len(events), TOGETHER):
-            told += self._take(type, events[start : start + TOGETHER])
-        return told
-
-    def _take(self, type: str, rows: Sequence[Event]) -> int:
-        tables = self._broker.tables
-        key = tables.get(type).declaration.key
-        by_item: dict[object, list[Event]] = {}
-        for row in rows:
-            by_item.setdefault(comparable(row.attributes[key]), []).append(row)
-        told = sum(
-            crowd.take_many(by_item.get(crowd.item, ())) for _, crowd in self._crowds[type].values()
-        )
-        tables.put_many(type, rows)
-        return told
 
     def _check(self) -> None:
         for some in self._crowds.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias
 
-from driftline.broker.edge import check_executable
+from driftline.broker.stating import check_executable
 from driftline.errors import InvalidValue, NotSupported
 from driftline.language.advertising import advertisement as read_advertisement
 from driftline.language.builder import Term, select

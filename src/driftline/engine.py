@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from driftline.batches import batch_of, entering, events_from
 from driftline.broker.broker import Broker
-from driftline.broker.edge import check_executable, stated
 from driftline.broker.effects import Deliver, Effect, Poll, Reply
 from driftline.broker.environment import check_variable
 from driftline.broker.requests import (
@@ -44,6 +43,7 @@ from driftline.broker.requests import (
     Watch,
 )
 from driftline.broker.settings import Settings
+from driftline.broker.stating import check_executable, stated
 from driftline.broker.views import states_of
 from driftline.clock import Clock, SystemClock
 from driftline.crowding import Crowding
@@ -81,11 +81,13 @@ from driftline.moving.evolving.choice import Chosen
 from driftline.outlets import Handler, Outlets
 from driftline.shifts import Shifts
 from driftline.stateful.news import News
+from driftline.together import Together
 
 if TYPE_CHECKING:
     from driftline.crowd import Crowd
 
 Provider: TypeAlias = Callable[[], object]
+Listener: TypeAlias = Callable[[int, Handle, Notification], None]
 
 
 class Engine:
@@ -121,10 +123,16 @@ class Engine:
         self._handles: dict[str, Handle] = {}
         # The event that is being published: what whoever is told meanwhile is told of.
         self._cause: Event | None = None
+        # Its place among many, and who listens to what they tell.
+        self._place = 0
+        self._listener: Listener | None = None
         self._ids = count(1)
         self._outlets = Outlets()
         self._shifts = Shifts(self._broker, self._handles, self._tell)
         self._crowding = Crowding(self._broker)
+        self._together = Together(
+            self._broker, self._crowding, self._outlets, self._deliver_because
+        )
         self._providers: dict[str, Provider] = {}
         self._failed: dict[str, str] = {}
 
@@ -312,6 +320,14 @@ class Engine:
                 told += self._tell(handle, NotificationKind.EVENT, event, values)
         return told
 
+    def _deliver_because(self, deliver: Deliver, cause: Event, place: int) -> int:
+        """What a message tells that was made of a row."""
+        self._cause, self._place = cause, place
+        try:
+            return self._deliver(deliver)
+        finally:
+            self._cause = None
+
     def _tell_news(self, handle: Handle, told: tuple[News, ...], message: Event) -> int:
         """Tell a view what a message, or a snapshot, came to."""
         snapshots = [news for news in told if news.kind is NotificationKind.SNAPSHOT]
@@ -366,18 +382,36 @@ class Engine:
         """Publish one event of a type for each row, in order; how many notifications that made.
 
         `columns` are arrays or lists by name, or an Arrow record batch; nulls are missing. As one
-        after the other, but if one is refused none is published. Where crowds are all that a table
-        concerns they are told in bulk, and all rows enter at one instant.
+        after the other, but if one is refused none is published. Where crowds and MIN and MAX over
+        ranges are all that a table concerns they are told in bulk, and all rows enter at one
+        instant.
         """
         check_party(party)
         batch, now = batch_of(type, columns), self._now()
-        if self._crowding.are_alone(type):
-            return self._crowding.take_many(type, entering(type, batch, now))
+        if self._together.can_take(type):
+            told = self._together.take(type, entering(type, batch, now), now)
+            if told is not None:
+                return told
         events = events_from(type, batch)
         for event in events:
             self._broker.tables.admit(event)
             self._broker.advertising.check(event.entering(now), party)
         return sum(self.publish(event, party=party) for event in events)
+
+    def publish_heard(self, type: str, columns: object, listener: Listener) -> int | None:
+        """Publish rows in bulk to a listener, who is called with the place of the row, the handle
+        and the notification; crowds keep what they are told. How many notifications that made.
+
+        None, and nothing has happened, where rows must be published one after the other.
+        """
+        batch, now = batch_of(type, columns), self._now()
+        if not self._together.can_take(type, is_heard=True):
+            return None
+        self._listener = listener
+        try:
+            return self._together.take(type, entering(type, batch, now), now)
+        finally:
+            self._listener = None
 
     def _tell(
         self,
@@ -398,7 +432,10 @@ class Engine:
         if time is None:
             time = self._clock.now() if cause is None or cause.entered is None else cause.entered
         notification = Notification(kind, values, time, handle.epoch, event, events, old, key, last)
-        self._outlets.put(handle, notification)
+        if self._listener is None:
+            self._outlets.put(handle, notification)
+        else:
+            self._listener(self._place, handle, notification)
         return 1
 
     # Tables

@@ -43,11 +43,15 @@ def read_subscriptions(path: Path) -> tuple[Record, ...]:
     """All subscriptions of a file; one without an id is called by its line or row: `line 7`."""
     records = []
     seen: set[str] = set()
-    for number, row in _rows(path):
+    for number, row in rows_of(path):
         try:
+            if isinstance(row, FileRefused):
+                raise row
             record = record_from(row, f"line {number}")
             if record.id in seen:
                 raise InvalidValue("id", "each id once", f"{record.id!r} again")
+        except FileRefused:
+            raise
         except DriftlineError as error:
             raise FileRefused(str(path), number, str(error)) from error
         seen.add(record.id)
@@ -55,7 +59,8 @@ def read_subscriptions(path: Path) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, object]]:
+def rows_of(path: Path) -> Iterator[tuple[int, object]]:
+    """The rows of a file by their numbers, as JSON objects; for a line that is none, the error."""
     if _is_parquet(path):
         try:
             rows = pq.read_table(path).to_pylist()
@@ -68,7 +73,7 @@ def _rows(path: Path) -> Iterator[tuple[int, object]]:
         try:
             yield number, msgspec.json.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise FileRefused(str(path), number, f"wanted a JSON object: {error}") from error
+            yield number, FileRefused(str(path), number, f"wanted a JSON object: {error}")
 
 
 def _nested(name: str, value: object) -> object:

@@ -60,6 +60,11 @@ class Outlets:
         else:
             handle._pending.append(told)
 
+    @property
+    def direct(self) -> bool:
+        """Does everything go to the queues of handles at once?"""
+        return not self._handlers and not self._suspended
+
     def suspend(self, party: str) -> None:
         """Keep what comes for a party."""
         self._suspended.setdefault(party, _Kept())

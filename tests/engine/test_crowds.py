@@ -11,6 +11,8 @@ import pytest
 
 import driftline as dl
 from driftline import Engine, Event, ManualClock
+from driftline import crowd as crowd_module
+from driftline.crowd_told import ToldMany
 from driftline.crowding import Crowding
 from driftline.errors import (
     InvalidValue,
@@ -189,11 +191,21 @@ def test_many_events_at_once_are_the_same_as_one_after_the_other(seed: int) -> N
         twice.compare()
 
 
+def test_however_few_events_are_told_together(monkeypatch, seed: int) -> None:
+    monkeypatch.setattr(crowd_module, "TOGETHER", 3)
+    monkeypatch.setattr(crowd_module, "TOLD_TOGETHER", 40)
+    run(TEXT, seed)
+
+
 def taken_at_once(monkeypatch) -> list[int]:
     """How many events each call of the short way is given."""
     taken: list[int] = []
     take = Crowding.take_many
-    counted = lambda self, type, events: taken.append(len(events)) or take(self, type, events)  # noqa: E731
+
+    def counted(self, type, rows, items):
+        taken.append(len(rows))
+        return take(self, type, rows, items)
+
     monkeypatch.setattr(Crowding, "take_many", counted)
     return taken
 
@@ -203,7 +215,7 @@ def taken_at_once(monkeypatch) -> list[int]:
     [
         "SELECT * FROM stock",
         "SELECT * FROM stock WHERE price > 3 THEN SELECT * FROM stock WHERE price < 2",
-        "SELECT MAX(price) FROM stock",
+        "SELECT MAX(price) FROM stock WHERE symbol = 'IBM'",
         "SELECT * FROM stock WHERE symbol = 'IBM' AND moved(price, by => 2)",
         "SELECT * FROM stock WHERE crossed(price, above => 10, clear => 9)",
         "price > 1",
@@ -434,3 +446,114 @@ def test_what_is_not_advertised_is_not_published() -> None:
     with pytest.raises(dl.NotAdvertised):
         engine.publish_many("stock", columns, party="p")
     assert engine.rows("stock") == []
+
+
+# Columns.
+
+
+def published(told: ToldMany) -> list[tuple[object, ...]]:
+    """What a batch told, as (kind, row of the batch, members)."""
+    ends = zip(told.offsets.tolist(), told.offsets[1:].tolist(), strict=False)
+    runs = [sorted(told.members[start:end].tolist()) for start, end in ends]
+    return [(told.kind, *one) for one in zip(told.places.tolist(), runs, strict=True)]
+
+
+def test_what_a_batch_told_is_columns_for_who_asks_for_them() -> None:
+    engine = engine_with()
+    crowd = engine.crowd(TEXT, {"r": [1.0, 2.0, 9.0]})
+    symbols = ["DIS", "IBM", "IBM", "IBM", "DIS", "IBM"]
+    engine.publish_many("stock", {"symbol": symbols, "price": [5.0, 10, 10.5, 12, 9, 1]})
+    crowd.set([2], r=[0.5])
+    engine.publish_many("stock", {"symbol": ["DIS", "IBM"], "price": [7.0, 1.5]})
+    first, change, last = crowd.pending_columns()
+    assert isinstance(first, ToldMany)
+    assert isinstance(change, ToldMany)
+    assert isinstance(last, ToldMany)
+    assert published(first) == [("snapshot", 1, [0, 1, 2])]
+    assert published(change) == [("change", 3, [0, 1]), ("change", 5, [0, 1, 2])]
+    assert published(last) == [("change", 1, [2])]
+    assert crowd.pending() == []
+
+
+def test_columns_and_things_one_by_one_are_the_same(seed: int) -> None:
+    twice = Twice(TEXT, seed, False, 40)
+    other = twice.each.crowd(TEXT)
+    twice.crowd.add(r=(radii := twice.radii(50)))
+    other.add(r=radii)
+    for _ in range(5):
+        rows = [dict(one.attributes) for one in twice.events(40)]
+        columns = {name: [row.get(name) for row in rows] for name in ("symbol", "price", "sector")}
+        for engine in (twice.many, twice.each):
+            engine.publish_many("stock", columns)
+        found = [one for many in twice.crowd.pending_columns() for one in published(many)]
+        each = other.pending()
+        assert len(found) > 3
+        assert [(kind, members) for kind, _, members in found] == [
+            (one.kind, sorted(one.members.tolist())) for one in each
+        ]
+        prices = [rows[place]["price"] for _, place, _ in found]
+        assert prices == [one.values["price"] for one in each]
+
+
+def test_what_was_told_stays_when_arrays_and_the_environment_are_others() -> None:
+    engine = engine_with()
+    engine.set_env("v", 2)
+    text = TEXT.replace("SELECT price", "SELECT price * env('v') AS twice, price")
+    crowd = engine.crowd(text, {"r": [1.0]})
+    prices = np.array([1.0, 5.0])
+    engine.publish_many("stock", {"symbol": ["IBM", "IBM"], "price": prices})
+    prices[:] = 0
+    engine.set_env("v", 100)
+    assert [one.values for one in crowd.pending()] == [
+        {"twice": 2.0, "price": 1.0},
+        {"twice": 10.0, "price": 5.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["IBM", "IBM", "DIS"]).dictionary_encode(),
+        pa.array(["IBM", "IBM", "DIS"], pa.large_string()),
+        np.array(["IBM", "IBM", "DIS"], object),
+    ],
+)
+def test_texts_may_come_in_any_form(column: object) -> None:
+    engine = engine_with()
+    crowd = engine.crowd(TEXT, {"r": [1.0]})
+    assert engine.publish_many("stock", {"symbol": column, "price": [1, 5, 9]}) == 2
+    assert [one.values for one in crowd.pending()] == [{"price": 1}, {"price": 5}]
+    assert [row.attributes["price"] for row in engine.rows("stock")] == [5, 9]
+
+
+def test_stamps_of_their_own_are_kept() -> None:
+    engine = engine_with()
+    crowd = engine.crowd(TEXT, {"r": [1.0]})
+    stamps = pa.array([3_000_000, 4_000_000], pa.timestamp("us", "UTC"))
+    columns = {"symbol": ["IBM", "IBM"], "price": [1, 5], "ce_entered": stamps}
+    engine.publish_many("stock", columns)
+    assert [one.time for one in crowd.pending()] == [3_000_000, 4_000_000]
+
+
+@pytest.mark.parametrize("price", [float("inf"), 1.25, None])
+def test_the_first_row_that_a_table_does_not_take_is_named(price: float | None) -> None:
+    engine = engine_with({"price": "0.5"})
+    crowd = engine.crowd(TEXT, {"r": [1.0]})
+    columns = {"symbol": ["IBM", None, "IBM"], "price": [1.0, price, 7.75]}
+    with pytest.raises(TableError) as one_by_one:
+        engine.publish(Event("stock", {} if price is None else {"price": price}))
+    with pytest.raises(TableError) as together:
+        engine.publish_many("stock", columns)
+    assert str(together.value) == str(one_by_one.value)
+    assert not crowd.pending()
+    assert not engine.rows("stock")
+
+
+def test_keys_that_are_numbers_name_the_same_row_however_they_are_written() -> None:
+    engine = Engine(clock=ManualClock())
+    engine.table("stock", key="n")
+    crowd = engine.crowd("SELECT y FROM stock WHERE n = 0 AND moved(y, by => :r)", {"r": [1.0]})
+    assert engine.publish_many("stock", {"n": [0.0, -0.0, 1.0], "y": [1, 5, 9]}) == 2
+    assert engine.publish_many("stock", {"n": [0, 1], "y": [7, 9]}) == 1
+    assert [row.attributes["y"] for row in engine.rows("stock")] == [7, 9]
+    assert len(crowd.pending()) == 3

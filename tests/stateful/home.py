@@ -104,7 +104,8 @@ class Home:
             source=row.source,
             entered=row.entered,
         )
-        self.table.put(self.table.declaration.admit(new), new)
+        self.table.declaration.admit(new)
+        self.table.put(new)
         return changed(self.table.declaration.name, key, old, new)
 
     def rows(self) -> list[Event]:

@@ -15,6 +15,7 @@ from driftline.errors import NotSupported
 from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.truth import Unknown
+from driftline.model.value import kind_of
 from driftline.model.view import View
 from driftline.stateful.news import WHEN_DIFFERENT, Values, value_key
 from driftline.stateful.range_sum.extremes import Extremes
@@ -194,7 +195,7 @@ def test_extremes_are_those_of_the_sorted_values(program):
         elif held:
             extremes.add(held.pop(), -1)
         extremes._check()
-        kinds = {value_key(value)[0] for value in held}
+        kinds = {kind_of(value) for value in held}
         if len(kinds) == 1:
             assert (extremes.least(), extremes.greatest()) == (min(held), max(held))
         else:

@@ -124,8 +124,8 @@ def test_40_000_events_in_batches(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
-def test_1_000_000_events_in_batches(name: str, seed: int) -> None:
-    run_batches(name, seed, 1_000_000)
+def test_300_000_events_in_batches(name: str, seed: int) -> None:
+    run_batches(name, seed, 300_000)
 
 
 def test_radii_that_change_begin_circles_of_their_own(seed: int) -> None:

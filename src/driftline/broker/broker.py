@@ -88,7 +88,7 @@ class Broker:
         self.settings = settings or Settings()
         self._counter = incarnation << COUNTED_BITS
         self._puts: dict[Key, object] = {}
-        put = self._puts.__setitem__
+        put = self._puts.__setitem__ if self.settings.stores else _put_nowhere
         self.edge = Edge(self.settings, put, self._count)
         self.environment = Environment(put)
         self.links = Links(name, self.settings, put, self._count)
@@ -462,3 +462,7 @@ class Broker:
         self.tables._check()
         self.asking._check()
         assert set(self.outbox.links()) <= self.links.roles.keys()
+
+
+def _put_nowhere(key: Key, value: object) -> None:
+    """What is not stored need not be kept until it is."""

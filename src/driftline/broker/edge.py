@@ -13,11 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from driftline.broker.concern import Concern
 from driftline.broker.crowds import Crowds
 from driftline.broker.effects import Deliver, Key
 from driftline.broker.settings import Settings
 from driftline.broker.views import Views
-from driftline.errors import NotSupported
+from driftline.matching.columns import Columns
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, cancels, intersects
 from driftline.model.event import Event
@@ -28,17 +31,14 @@ from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
-from driftline.model.view import View, ViewKind
-from driftline.model.wholeness import fault_of_view
+from driftline.model.view import View
 from driftline.moving.evolving.choice import Chosen, EvolvingMatcher, make_evolving
 from driftline.moving.evolving.plan import evolves
 from driftline.moving.evolving.started import told
 from driftline.moving.hull import Range, widened
 from driftline.stateful.fold import Message
 from driftline.stateful.news import News
-from driftline.stateful.plan import plan_of
 from driftline.stateful.rows.change import is_derived
-from driftline.stateful.value_based.states import condition_of
 
 NO_RANGES: Mapping[str, Range] = {}
 
@@ -81,6 +81,7 @@ class Edge:
         "_standing",
         "_step_of",
         "_steps",
+        "concern",
         "crowds",
         "parties",
         "views",
@@ -94,6 +95,7 @@ class Edge:
     ) -> None:
         self.parties: dict[str, Party] = {}
         self.views = Views(count)
+        self.concern = Concern()
         self.crowds = Crowds()
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
@@ -114,6 +116,7 @@ class Edge:
         self._put(("sub", id), (party, standing))
         self._owner[id] = party
         self._standing[id] = standing
+        self.concern.begin(standing)
         if isinstance(standing.statement, Pattern):
             self._sequences[id] = SequenceMatcher(standing.statement, self._patience)
             for at, (step_id, step) in enumerate(_steps(id, standing)):
@@ -127,7 +130,9 @@ class Edge:
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> None:
         """The same subscription under other parameters."""
         self._put(("sub", id), (self._owner[id], standing))
+        self.concern.end(self._standing[id])
         self._standing[id] = standing
+        self.concern.begin(standing)
         if id in self._sequences:
             for step_id, step in _steps(id, standing):
                 self._steps.change(step_id, step.params, step.start_us)
@@ -154,6 +159,7 @@ class Edge:
         self._put(("sub", id), None)
         self._put(("partial", id), None)
         standing = self._standing.pop(id)
+        self.concern.end(standing)
         del self._owner[id]
         if self._sequences.pop(id, None) is None:
             self._plain.discard(id)
@@ -208,10 +214,6 @@ class Edge:
             for standing in self._standing.values()
         )
 
-    def concerned(self, type: str) -> bool:
-        """May anybody here, but for crowds, want events of a type, or the rows of such a table?"""
-        return any(not (names := _types(one)) or type in names for one in self._standing.values())
-
     def take(
         self, event: Event, origin: str, position: int, env: Mapping[str, Value], at: int | None
     ) -> list[Deliver]:
@@ -231,6 +233,22 @@ class Edge:
             if self._sequences:
                 self._continue(event, env, at, found)
         return self._tell(found, event, origin, position, env)
+
+    def take_many(
+        self, messages: Columns, origin: str, position: int, env: Mapping[str, Value]
+    ) -> list[tuple[int, Deliver]]:
+        """What to tell whom of messages for views that are in columns, and of which message."""
+        matches = self._plain.match_batch(messages, env)
+        told: list[tuple[int, Deliver]] = []
+        for at in np.flatnonzero(np.diff(matches.offsets)).tolist():
+            found: dict[str, _Found] = {}
+            message = Message(messages.event(at), env)
+            for id in matches.ids(at):
+                if id in self.views:
+                    self._put_news(found, id, self.views.take(id, message))
+            delivers = self._tell(found, message.event, origin, position, env)
+            told += ((at, deliver) for deliver in delivers)
+        return told
 
     def _fold(
         self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]
@@ -403,6 +421,7 @@ class Edge:
         views = {id for id, one in self._standing.items() if isinstance(one.statement, View)}
         assert set(self.views) == views
         self.views._check()
+        self.concern._check([*self._standing.values()])
         assert len(self._steps) == len(self._step_of)
         assert set(self._step_of) == {
             step_id for id in patterns for step_id, _ in _steps(id, self._standing[id])
@@ -411,35 +430,6 @@ class Edge:
             sequence._check()
         self._plain._check()
         self._steps._check()
-
-
-def check_executable(statement: Statement, params: Mapping[str, Value] | None = None) -> None:
-    """Raise unless it is something that is executed here, by these parameters if they are known."""
-    if isinstance(statement, View):
-        fault = fault_of_view(statement)
-        if fault is not None:
-            raise NotSupported(str(statement), f"wanted {fault}")
-        plan_of(statement, params or {})
-        if params is not None and statement.of is ViewKind.MOVED:
-            condition_of(Standing(statement, params))
-    for step in statement.steps if isinstance(statement, Pattern) else (statement,):
-        if step.source is not None and is_derived(step.source):
-            why = "types that begin with $ are the system's own"
-            raise NotSupported(step.source, why)
-
-
-def stated(statement: Statement) -> Statement:
-    """A statement as it is kept: what depends on what was told before is a view."""
-    if isinstance(statement, Subscription) and statement.change is not None:
-        return View.of_change(statement)
-    return statement
-
-
-def check_remote(statement: Statement) -> None:
-    """Raise if it cannot be followed from another broker than the one that keeps the table."""
-    if isinstance(statement, View) and statement.source and statement.variables().evolving:
-        why = "what moves by itself is followed where the table is, in one process"
-        raise NotSupported(str(statement), why)
 
 
 def _add(matcher: EvolvingMatcher, id: str, standing: Standing) -> None:
@@ -482,15 +472,6 @@ def _switched_off(one: Filter) -> bool:
 def exactly_routed(standing: Standing) -> bool:
     """Are these filters such as a sequence may have: ones that do not evolve?"""
     return not any(evolves(one) for step in _parts(standing) for one in step.filters())
-
-
-def _types(standing: Standing) -> tuple[str, ...]:
-    """The types of the events that a subscription is about; none if it may be any."""
-    statement = standing.statement
-    if isinstance(statement, View):
-        return statement.tables
-    sources = [step.source for step in _parts(standing)]
-    return () if None in sources else tuple(source for source in sources if source)
 
 
 def _parts(standing: Standing) -> tuple[Subscription, ...]:

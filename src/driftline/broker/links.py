@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import partial
 
 from driftline.broker.effects import Effect, Send
 from driftline.broker.effects import Key as StoreKey
@@ -71,6 +72,10 @@ def _check_bound(filters: Iterable[Filter]) -> None:
             raise NotSupported(str(one), "parameters are bound where the subscriber is")
 
 
+def _is_placeless(one: Filter) -> bool:
+    return asked_by(one) is None
+
+
 def _check_steady(filters: Iterable[Filter]) -> None:
     for one in filters:
         if evolves(one):
@@ -93,16 +98,11 @@ class Links:
         self._put = put
         matcher = settings.matcher if isinstance(settings.matcher, str) else "auto"
         self.subscriptions = Subscriptions(
-            make_matcher(matcher), self._provider, lambda: make_evolving(settings)
+            make_matcher(matcher), self._provider, partial(make_evolving, settings)
         )
         self.offers = Advertisements()
-        self.homes = Homes(
-            name,
-            put,
-            count,
-            lambda key, wanted: self._want(MESH, key, wanted),
-            lambda key, says: self.offer(MESH, key, says),
-        )
+        want, offer = partial(self._want, MESH), partial(self.offer, MESH)
+        self.homes = Homes(name, put, count, want, offer)
         self.labels = Labels(put)
         self._in_mesh = False
         self._spoken: dict[str, Spoken] = {}
@@ -191,13 +191,11 @@ class Links:
     def _tellable(self, out: str, role: Role) -> None:
         """There is an interface that must be told what the others want and offer."""
         # Whoever holds one that has a place may shift it by itself: others are told in full.
-        self._spoken[out] = Spoken(lambda one: asked_by(one) is None)
+        self._spoken[out] = Spoken(_is_placeless)
         selective = self.advertised and role is not Role.MASTER
         if self.advertised:
             self.offers.table.open(out)
-        self.subscriptions.open(
-            out, (lambda wanted: self.offers.provides(out, wanted)) if selective else None
-        )
+        self.subscriptions.open(out, partial(self.offers.provides, out) if selective else None)
 
     def _close(self, link: str) -> list[Effect]:
         self._put(("link", link), None)

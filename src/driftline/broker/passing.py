@@ -137,10 +137,14 @@ class Passing:
             if news or sum(map(len, sent.values())) > count:
                 taken.add(message.type)
             told += news
+        self.forget_unwanted(table, taken)
+        return told
+
+    def forget_unwanted(self, table: str, taken: set[str]) -> None:
+        """Changes of a table were said, and these types were taken: the others may be in vain."""
         for type in self._demand.unwanted(table, taken):
             self._tables.forget(type)
             self._out.may_say(type, False)
-        return told
 
     def parcels(self, parcels: Iterable[Parcel], sender: str | None, now: int) -> list[Effect]:
         """What follows from events that came by a link, or entered here."""

@@ -11,21 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from driftline.broker.edge import (
-    NO_RANGES,
-    Edge,
-    check_executable,
-    check_remote,
-    exactly_routed,
-    routed,
-    stated,
-)
+from driftline.broker.edge import NO_RANGES, Edge, exactly_routed, routed
 from driftline.broker.effects import Effect
 from driftline.broker.labels import relabelled
 from driftline.broker.links import LOCAL, Links
 from driftline.broker.requests import Cancel, Subscribe, Unsubscribe
 from driftline.broker.restless import Restless
 from driftline.broker.settings import Settings
+from driftline.broker.stating import check_executable, check_remote, stated
 from driftline.broker.views import interest_of
 from driftline.errors import InvalidValue
 from driftline.model.event import Event

@@ -29,7 +29,7 @@ from driftline.model.filter import Filter
 from driftline.model.standing import Standing
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.text import literal
-from driftline.model.value import Value, comparable
+from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.stateful.fold import Fold
 from driftline.stateful.home import LIFE, SEQUENCE, Home
@@ -69,13 +69,14 @@ class Seen(NamedTuple):
 class Tables:
     """The tables of one broker. `put` journals."""
 
-    __slots__ = ("_listens", "_put", "_since", "forgot", "home", "refused")
+    __slots__ = ("_listens", "_put", "_since", "_stores", "forgot", "home", "refused")
 
     def __init__(
         self, put: Callable[[Key, object], None], count: Callable[[], int], settings: Settings
     ) -> None:
         self.home = Home(settings.label_bits, settings.many, count)
         self._put = put
+        self._stores = settings.stores
         # What is journaled of those who asked for messages, by type.
         self._listens: dict[str, list[Key]] = {}
         # By types of messages, since when they are offered.
@@ -211,18 +212,16 @@ class Tables:
         assert followed is not None
         followed.disperse(group)
 
-    def only_crowds(self, table: str) -> bool:
-        """Is everything that is said of a table said to crowds?"""
-        followed = self.home.followed(table)
-        return followed is not None and followed.only_crowds and len(self.home.types(table)) == 1
+    def put_many(self, name: str, last: Sequence[Event], changes: int) -> None:
+        """Rows that were admitted have changed so often, and are these now, each once.
 
-    def put_many(self, name: str, rows: Sequence[Event]) -> None:
-        """Rows that were admitted, of which whoever follows them has been told."""
-        key = self.get(name).declaration.key
-        self.home.put_many(name, rows)
-        last = {comparable(row.attributes[key]): row for row in rows}
-        for row in last.values():
-            self._put(("row", name, _text(row.attributes[key])), row)
+        Whoever follows them has been told.
+        """
+        self.home.put_many(name, last, changes)
+        if self._stores:
+            key = self.get(name).declaration.key
+            for row in last:
+                self._put(("row", name, _text(row.attributes[key])), row)
         self._numbered([])
 
     def _listen(self, standing: Standing, plan: Plan) -> None:

@@ -133,7 +133,7 @@ def explain(
         scope.elapsed = check_elapsed(elapsed)
     found = explain_subscription(statement, scope)
     if json:
-        print_json({"matches": found.outcome is True, "explanation": _as_data(found)})
+        print_json({"matches": found.outcome is True, "explanation": explanation_data(found)})
         return
     verdict = "matches" if found.outcome is True else "does not match"
     stdout.print(f"The event {verdict}.", markup=False)
@@ -151,12 +151,13 @@ def _read_event(path: Path) -> Event:
     return event
 
 
-def _as_data(found: Explanation) -> dict[str, object]:
+def explanation_data(found: Explanation) -> dict[str, object]:
+    """An explanation as JSON."""
     return {
         "text": found.text,
         "outcome": {True: "true", False: "false", None: "unknown"}[found.outcome],
         "reason": found.reason,
         "seen": {name: value_to(value) for name, value in found.seen.items()},
         "decided": found.decided,
-        "parts": [_as_data(part) for part in found.parts],
+        "parts": [explanation_data(part) for part in found.parts],
     }

@@ -129,7 +129,7 @@ def events_of(batch: pa.RecordBatch, layout: Layout) -> list[Event | Problem]:
     if layout.is_text:
         texts = _strings(batch.column(0), TEXT)
         return [_attempt(_event_from_text, layout, text) for text in texts]
-    columns = [_cells(batch.column(place), name) for place, name in enumerate(layout.names)]
+    columns = [cells_of(batch.column(place), name) for place, name in enumerate(layout.names)]
     return [_attempt(_event_from_row, layout, row) for row in zip(*columns, strict=True)]
 
 
@@ -194,7 +194,8 @@ def _json(text: Any, where: str) -> Mapping[str, object]:
     return decoded
 
 
-def _cells(column: pa.Array, name: str) -> Sequence[_Cell]:
+def cells_of(column: pa.Array, name: str) -> Sequence[_Cell]:
+    """The values of a column; an InvalidValue in the place of one that no event may have."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_timestamp(column.type):

@@ -46,7 +46,7 @@ def record_from(row: object, default_id: str) -> Record:
     if not isinstance(params, Mapping):
         raise InvalidValue("params", "an object of names and values", show(params))
     values = {str(name): value_from(value, f":{name}") for name, value in params.items()}
-    standing = Standing.of(statement, values, _start(present.get("start", 0)))
+    standing = Standing.of(statement, values, start_of(present.get("start", 0), "start"))
     return Record(
         _string(present.get("id", default_id), "id"),
         standing,
@@ -80,16 +80,17 @@ def _statement(row: Mapping[str, object]) -> Subscription:
     return statement
 
 
-def _start(value: object) -> int:
+def start_of(value: object, where: str) -> int:
+    """Microseconds since 1970: a number of them, or a time as text or tagged."""
     if isinstance(value, Mapping | str):
-        value = value_from({"@time": value} if isinstance(value, str) else value, "start")
-    admitted: Value = admit(value, "start")
+        value = value_from({"@time": value} if isinstance(value, str) else value, where)
+    admitted: Value = admit(value, where)
     try:
         if isinstance(admitted, int) and not isinstance(admitted, bool):
             return microseconds_of(time_of(admitted))  # by way of a time, which has bounds
         return microseconds_of(admitted)  # type: ignore[arg-type]
     except (TypeError, OverflowError):
-        raise InvalidValue("start", "a time or integer microseconds", show(value)) from None
+        raise InvalidValue(where, "a time or integer microseconds", show(value)) from None
 
 
 def _string(value: object, where: str) -> str:

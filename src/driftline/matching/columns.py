@@ -104,6 +104,18 @@ class Columns:
         return cls.of_arrow(batch, type)
 
     @classmethod
+    def of_numbers(
+        cls,
+        type: str,
+        arrays: Mapping[str, NDArray[Any]],
+        event: Callable[[int], Event] | None = None,
+    ) -> Columns:
+        """From arrays of int64 or float64, as they are, masked where a value is missing."""
+        (length,) = {len(values) for values in arrays.values()}
+        numbers = [_number(name, values) for name, values in arrays.items()]
+        return cls(length, [_constant(TYPE, type, length), *numbers], event)
+
+    @classmethod
     def of_arrow(cls, batch: pa.RecordBatch, type: str | None = None) -> Columns:
         """From a record batch, a column per attribute, nulls where one is missing.
 
@@ -148,6 +160,13 @@ class Columns:
             source=envelope.get("ce_source"),
             **{ours: envelope[name] for name, ours in _STAMPS.items() if name in envelope},
         )
+
+
+def _number(name: str, values: NDArray[Any]) -> Column:
+    valid = None
+    if isinstance(values, np.ma.MaskedArray):
+        valid, values = ~np.ma.getmaskarray(values), values.data
+    return Column(name, Kind.NUMBER, np.ascontiguousarray(values), valid)
 
 
 def _items(event: Event) -> Iterator[tuple[str, Value]]:

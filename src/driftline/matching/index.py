@@ -20,6 +20,7 @@ rarely, and the definition decides: the answers are those of `scan`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -488,7 +489,11 @@ class Index:
         get = self._numbers.get
         return np.fromiter((get(id, -1) for id in ids), np.int32, len(ids))
 
-    # Kept in a file: see `index_file`
+    # Kept in a file (see `index_file`) or pickled: what is only room to work in is made anew.
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = self._parts()
+        return Index._of_parts, (replace(parts, ids=[*parts.ids], said=[*parts.said]),)
 
     _live: Sequence[int]  # the numbers in use, while there is no dictionary of them
 

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from driftline.kernels import layout
@@ -100,7 +101,7 @@ def sections_of(index: Index) -> dict[str, Run]:
 def index_of(sections: Sections) -> Index:
     """The index in an opened file."""
     filters, doubted, axes = pickle.loads(sections["rest"])
-    memory = Memory.of_map(sections.map, sections.array("words", np.int64))
+    memory = Memory.of_words(sections.array("words", np.int64))
     ids = _Texts(sections.array("id ends", np.int64), sections["ids"])
     said = _Chosen(sections.array("said", np.int32), [*filters, None])
     numbers = sections.array("numbers", np.int32)
@@ -110,9 +111,10 @@ def index_of(sections: Sections) -> Index:
 class _Texts(Sequence[str]):
     """Texts that are decoded when they are asked for: a million strings would be 60 MB."""
 
-    __slots__ = ("_ends", "_raw")
+    __slots__ = ("_ends", "_offsets", "_raw")
 
     def __init__(self, ends: NDArray[np.int64], raw: memoryview) -> None:
+        self._offsets = ends
         self._ends = ends.data
         self._raw = raw
 
@@ -121,6 +123,11 @@ class _Texts(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self._ends) - 1
+
+    def column(self) -> pa.Array:
+        """All of them, as they lie there."""
+        ends, raw = pa.py_buffer(self._offsets), pa.py_buffer(self._raw)
+        return pa.LargeStringArray.from_buffers(len(self), ends, raw)
 
 
 class _Chosen(Sequence[T]):

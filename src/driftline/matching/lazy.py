@@ -130,6 +130,10 @@ class Lazy:
         offsets, ordered = in_order(found, places.place, keep)
         return Matches(offsets, ordered, places.names)
 
+    def find_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """The same; there are few, so they are in order too."""
+        return self.match_batch(columns, env)
+
     def _places_of(self, found: Matches) -> _Places:
         """Kept while nothing is added or discarded: a batch should not cost what is held."""
         if self._places is None or self._places.given is not found.names:

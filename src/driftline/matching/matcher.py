@@ -64,6 +64,9 @@ class StandingMatcher(Protocol):
     def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
         """For each event of the batch the ids that it satisfies, in the order they were given."""
 
+    def find_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """The same, in no particular order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Matches:
@@ -91,6 +94,12 @@ class Matches:
     def events(self) -> NDArray[np.int64]:
         """For each match the index of its event."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def only(self, kept: NDArray[np.bool_]) -> Matches:
+        """Those of the matches that are kept."""
+        counted = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum(kept, out=counted[1:])
+        return Matches(counted[self.offsets], self.numbers[kept], self.names)
 
     def ids(self, at: int) -> list[str]:
         """The ids that event `at` satisfies."""

@@ -1,8 +1,9 @@
 """Where does an index keep its words?
 
 In anonymous memory of the operating system: pages are taken when first written, growing moves page
-tables and not words where the system can (Linux), and what is cut off is given back. Or in a file
-mapped copy-on-write, which all processes of a machine share as long as they only read.
+tables and not words where the system can (Linux), and what is cut off is given back. Or where
+somebody else has put them: in a file mapped copy-on-write, which all processes of a machine share
+as long as they only read, or in the buffers of a pickle.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import mmap
 
 import numpy as np
 from numpy.typing import NDArray
+
+from driftline.kernels.layout import TAIL
 
 _WORD = 8
 # A ref has 32 bits for an address.
@@ -25,21 +28,25 @@ class Memory:
     words: NDArray[np.int64]
 
     def __init__(self, words: int) -> None:
-        self._map = _anonymous(words * _WORD)
+        self._map: mmap.mmap | None = _anonymous(words * _WORD)
         self.words = np.frombuffer(self._map, np.int64)
 
     @classmethod
-    def of_map(cls, file: mmap.mmap, words: NDArray[np.int64]) -> Memory:
-        """Words that lie in a mapped file, among other things. To grow they move out of it."""
+    def of_words(cls, words: NDArray[np.int64]) -> Memory:
+        """Words that lie somewhere else, and are changed there. To grow they move out of it."""
         memory = object.__new__(cls)
-        memory._map, memory.words = file, words
+        memory._map, memory.words = None, words
         return memory
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Behind the tail there is nothing but room, which is made when it is needed.
+        return Memory.of_words, (self.words[: int(self.words[TAIL])],)
 
     def resize(self, words: int) -> None:
         """Make it so many words, keeping what is there as far as it fits."""
         if words > _MOST:
             raise MemoryError(f"an index cannot grow beyond {_MOST * _WORD >> 30} GiB")
-        if len(self.words) * _WORD == len(self._map):
+        if self._map is not None:
             # The map cannot move while an array looks at it.
             self.words = np.empty(0, np.int64)
             try:

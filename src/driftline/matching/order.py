@@ -13,7 +13,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
+
+_NEIGHBOURS = ("successors", "predecessors")
+_Slots: TypeAlias = tuple[None, dict[str, Any]]
 
 
 class Node(ABC):
@@ -27,6 +30,12 @@ class Node(ABC):
         self.owners: dict[str, int] = {}
         self.successors: dict[Self, None] = {}
         self.predecessors: dict[Self, None] = {}
+
+    def __getstate__(self) -> object:
+        # Without its neighbours, which its order knows: from one to the next a pickler would go
+        # down as deep as there are nodes.
+        _, held = cast(_Slots, object.__getstate__(self))
+        return None, {name: one for name, one in held.items() if name not in _NEIGHBOURS}
 
     @abstractmethod
     def covers(self, other: Self) -> bool:
@@ -46,6 +55,18 @@ class Order(ABC, Generic[N]):
         self._nodes: dict[str, N] = {}
         self._node_of: dict[Any, N] = {}
         self._numbers = count()
+
+    def __getstate__(self) -> object:
+        return object.__getstate__(self), [
+            (node, [*node.successors], [*node.predecessors]) for node in self
+        ]
+
+    def __setstate__(self, state: tuple[_Slots, list[tuple[N, list[N], list[N]]]]) -> None:
+        (_, held), neighbours = state
+        for name, one in held.items():
+            setattr(self, name, one)
+        for node, above, below in neighbours:
+            node.successors, node.predecessors = dict.fromkeys(above), dict.fromkeys(below)
 
     @abstractmethod
     def _make(self, id: str, said: Any) -> N | None:

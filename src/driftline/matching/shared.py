@@ -138,12 +138,16 @@ class Shared:
 
     def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
         """For each event of the batch the ids of all that it satisfies."""
-        found = self._index.match_batch(columns)
-        keep = None
-        if self._evolving:
-            keep = verified(found, self._evolves, self._evolving.__getitem__, columns, env)
-        offsets, places = in_order(found, self._place, keep)
+        found = self.find_batch(columns, env)
+        offsets, places = in_order(found, self._place, None)
         return Matches(offsets, self._numbers[places], found.names)
+
+    def find_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """The same, in no particular order."""
+        found = self._index.match_batch(columns)
+        if not self._evolving:
+            return found
+        return found.only(verified(found, self._evolves, self._evolving.__getitem__, columns, env))
 
     def __len__(self) -> int:
         return len(self._numbers)

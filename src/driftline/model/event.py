@@ -121,16 +121,27 @@ class Event:
         return event
 
     @classmethod
-    def of_admitted(cls, type: str, attributes: Mapping[str, Value], stamp: int) -> Event:
-        """An event of values that were admitted before; the stamp is its time and its entry."""
+    def of_admitted(
+        cls,
+        type: str,
+        attributes: Mapping[str, Value],
+        stamp: int,
+        id: str | None = None,
+        source: str | None = None,
+        time: int | None = None,
+        entered: int | None = None,
+    ) -> Event:
+        """An event of values that were admitted before; its time and its entry are the stamp, where
+        it does not say.
+        """
         event = object.__new__(cls)
         put = object.__setattr__
         put(event, "type", type)
         put(event, "attributes", MappingProxyType(attributes))
-        put(event, "time", stamp)
-        put(event, "id", None)
-        put(event, "source", None)
-        put(event, "entered", stamp)
+        put(event, "entered", stamp if entered is None else entered)
+        put(event, "time", event.entered if time is None else time)
+        put(event, "id", id)
+        put(event, "source", source)
         return event
 
     def _key(self) -> tuple[object, ...]:
@@ -145,8 +156,8 @@ class Event:
         return hash((self.type, attributes, self.time, self.id, self.source))
 
     def __reduce__(self) -> tuple[object, ...]:
-        rest = {"time": self.time, "id": self.id, "source": self.source, "entered": self.entered}
-        return (_rebuild, (self.type, dict(self.attributes), rest))
+        rest = (self.time, self.id, self.source, self.entered)
+        return (_rebuild, (self.type, dict(self.attributes), *rest))
 
     def __repr__(self) -> str:
         rest = "".join(
@@ -157,8 +168,24 @@ class Event:
         return f"Event({self.type!r}, {dict(self.attributes)!r}{rest})"
 
 
-def _rebuild(type: str, attributes: dict[str, object], rest: dict[str, object]) -> Event:
-    return Event(type, attributes, **rest)  # type: ignore[arg-type]  # written by __reduce__
+def _rebuild(
+    type: str,
+    attributes: dict[str, Value],
+    time: int | None,
+    id: str | None,
+    source: str | None,
+    entered: int | None,
+) -> Event:
+    """An event as `__reduce__` has written it: all of it was admitted before."""
+    event = object.__new__(Event)
+    put = object.__setattr__
+    put(event, "type", type)
+    put(event, "attributes", MappingProxyType(attributes))
+    put(event, "time", time)
+    put(event, "id", id)
+    put(event, "source", source)
+    put(event, "entered", entered)
+    return event
 
 
 def _admitted(items: Iterable[tuple[object, object]]) -> Iterable[tuple[str, Value]]:

@@ -54,16 +54,18 @@ class TableDeclaration:
         for name, value in event.attributes.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise TableError(self.name, f"{name}: wanted a finite number, came {value!r}")
-        for column, tick in self.ticks.items():
+        for column in self.ticks:
             value_or_none = event.attributes.get(column)
             if value_or_none is not None:
-                self._check_tick(column, tick, value_or_none)
+                self.check_tick(column, value_or_none)
         key = event.attributes.get(self.key)
         if key is None:
             raise TableError(self.name, f"wanted a value for the key {self.key}, came none")
         return key
 
-    def _check_tick(self, column: str, tick: Decimal, value: Value) -> None:
+    def check_tick(self, column: str, value: Value) -> None:
+        """Raise if a value is not a whole number of its column's ticks."""
+        tick = self.ticks[column]
         if KIND_OF[type(value)] is not Kind.NUMBER:
             raise TableError(self.name, f"{column}: wanted a number of ticks, came {show(value)}")
         # The shortest decimal that reads back as this float is what the publisher wrote.
@@ -82,33 +84,32 @@ class Table:
 
     def __init__(self, declaration: TableDeclaration) -> None:
         self.declaration = declaration
-        self._rows: dict[object, tuple[Value, Event]] = {}
+        self._rows: dict[object, Event] = {}
 
     def get(self, key: Value) -> Event | None:
         """The row with this key. O(1)."""
-        found = self._rows.get(comparable(key))
-        return None if found is None else found[1]
+        return self._rows.get(comparable(key))
 
-    def put(self, key: Value, row: Event) -> None:
-        """Replace or insert the row. O(1)."""
-        self._rows[comparable(key)] = (key, row)
+    def put(self, row: Event) -> None:
+        """Replace or insert a row, which has its key. O(1)."""
+        self._rows[comparable(row.attributes[self.declaration.key])] = row
 
     def remove(self, key: object) -> Event | None:
         """Remove the row and give it back. O(1)."""
-        found = self._rows.pop(comparable(admit(key, f"key of {self.declaration.name}")), None)
-        return None if found is None else found[1]
+        return self._rows.pop(comparable(admit(key, f"key of {self.declaration.name}")), None)
 
     def items(self) -> Iterator[tuple[Value, Event]]:
         """Keys and rows."""
-        yield from self._rows.values()
+        key = self.declaration.key
+        for row in self._rows.values():
+            yield row.attributes[key], row
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def _check(self) -> None:
-        for hashed, (key, row) in self._rows.items():
-            assert comparable(key) == hashed
-            assert self.declaration.admit(row) == key
+        for hashed, row in self._rows.items():
+            assert comparable(self.declaration.admit(row)) == hashed
 
 
 def _tick(table: str, column: object, text: object) -> Decimal:

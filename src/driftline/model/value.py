@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -177,12 +177,13 @@ def same(a: object, b: object) -> bool:
     return a == b
 
 
-def comparable(value: Value) -> tuple[Kind, Value]:
+def comparable(value: Value) -> Hashable:
     """A hashable key, equal for values that compare equal and for no others: 1 and 1.0, not TRUE.
 
     NaN, which compares with nothing, must be kept out by the caller.
     """
-    return (KIND_OF[type(value)], value)
+    # Only booleans are equal to values of another kind, in Python.
+    return (Kind.BOOLEAN, value) if value is True or value is False else value
 
 
 def identity(value: object) -> tuple[str, object]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +29,7 @@ from driftline.errors import FileRefused
 from driftline.matching.index_file import code
 from driftline.matching.roster import Roster
 from driftline.matching.shared import Shared
+from driftline.spark.private import private, user
 
 try:
     import fcntl
@@ -48,13 +48,13 @@ def directory() -> Path:
     chosen = os.environ.get("DRIFTLINE_CACHE_DIR")
     if chosen:
         return Path(chosen, "driftline", "index")
-    return Path(tempfile.gettempdir(), f"driftline-index-{_user()}")
+    return Path(tempfile.gettempdir(), f"driftline-index-{user()}")
 
 
 def shared_for(fingerprint: str, packed: bytes) -> Shared:
     """The index of these subscriptions: mapped, after having been built if it was not there."""
     try:
-        path = _private(directory()) / f"{fingerprint}.{code()}{_SUFFIX}"
+        path = private(directory()) / f"{fingerprint}.{code()}{_SUFFIX}"
         with suppress(FileRefused):
             return _open(path)
         with _locked(path):
@@ -119,18 +119,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _private(place: Path) -> Path:
-    """The directory, made if needed; refused if others can write there, for pickles are read."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = place.lstat()
-    mode = stat.filemode(found.st_mode)
-    if hasattr(os, "getuid") and (mode[0] + mode[5] + mode[8], found.st_uid) != ("d--", _user()):
-        wanted = f"wanted a directory to which only user {_user()} writes"
-        raise FileRefused(str(place), None, f"{wanted}, came {mode} of user {found.st_uid}")
-    return place
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0

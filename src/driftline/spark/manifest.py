@@ -1,130 +1,142 @@
-"""Which files of an output directory count?
+"""Which files of an output directory count, and of which numbers of the sequence are they?
 
     out/
-    ├── data/batch=0/part-….parquet        events with their subscriptions
-    ├── rejected/batch=0/part-….parquet    rows that were no events, if there were any
-    └── _manifest/0.json                   what batch 0 is: its counts and the names of its files
+    ├── matched/….parquet         events, each with the subscriptions it was told to
+    ├── told/….parquet            what views, followers and patterns were told
+    ├── refused/….parquet         rows, changes and files that could not be taken, and why
+    └── _manifest/match-0.json    what batch 0 of a query is: its numbers, counts and files
 
-A batch counts from the moment its manifest has its name, which is the last step and cannot happen
-by half: temporary file, fsync, rename. Files that no manifest names are the remains of an attempt
-that failed; readers never see them, and the next attempt replaces them.
-
-The directory must be on a file system where renaming is atomic: a local disk or a mount of one.
+A batch counts from the moment its manifest has its name. Files that no manifest names are the
+remains of an attempt that failed, or are being written; readers never see them. To read needs no
+Spark; `out` writes.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from driftline.errors import FileRefused
-from driftline.spark.schemas import SUBSCRIPTIONS
+
+MATCHED = "matched"
+TOLD = "told"
+REFUSED = "refused"
 
 MANIFESTS = "_manifest"
-DATA = "data"
-REJECTED = "rejected"
+IDENTITY = "pipeline.json"
+"""Where a checkpoint says whose it is (see `identity`)."""
+TABLES = (MATCHED, TOLD, REFUSED)
+
+
+class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of one table: how many rows it has, and how many notifications that is."""
+
+    table: str
+    path: str
+    rows: int
+    told: int
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One committed batch. `query` says whose it is: the id that Spark keeps in the checkpoint."""
+    """One committed batch of one query: the numbers [start, end) of the sequence."""
 
-    batch: int
     query: str
-    subscriptions: str
-    events: int
-    matched: int
-    notifications: int
-    rejected: int
-    data_files: tuple[str, ...] = ()
-    rejected_files: tuple[str, ...] = ()
+    batch: int
+    pipeline: str
+    start: int
+    end: int
+    files: tuple[Written, ...] = ()
+
+    def rows(self, table: str) -> int:
+        """How many rows of a table."""
+        return sum(one.rows for one in self.files if one.table == table)
+
+    @property
+    def notifications(self) -> int:
+        """How many times somebody was told."""
+        return sum(one.told for one in self.files)
 
 
-def folder(out_dir: str, kind: str, batch: int) -> Path:
-    """Where the files of a batch go."""
-    return Path(out_dir, kind, f"batch={batch}")
+def committed(out: str, besides: Container[tuple[str, int]] = ()) -> list[Manifest]:
+    """The manifests of all batches that count, in order; `besides` those whose batch is known."""
+    found = [
+        _read(file)
+        for file in Path(out, MANIFESTS).glob("[!.]*.json")
+        if _batch_of(file) not in besides
+    ]
+    return sorted(found, key=lambda manifest: (manifest.query, manifest.batch))
 
 
-def files_in(out_dir: str, kind: str, batch: int) -> tuple[str, ...]:
-    """The Parquet files a batch has written, relative to the output directory."""
-    found = folder(out_dir, kind, batch).glob("part-*.parquet")
-    return tuple(sorted(file.relative_to(out_dir).as_posix() for file in found))
+def _batch_of(file: Path) -> tuple[str, int]:
+    query, _, number = file.stem.rpartition("-")
+    if not number.isdecimal():
+        raise FileRefused(str(file), None, "no manifest: wanted a name like match-0.json")
+    return query, int(number)
 
 
-def count_rows(out_dir: str, files: tuple[str, ...]) -> int:
-    """How many rows the files hold, by their own account."""
-    return sum(pq.read_metadata(Path(out_dir, file)).num_rows for file in files)
-
-
-def count_notifications(out_dir: str, files: tuple[str, ...]) -> int:
-    """How many ids the lists hold, summed. Every list written has one or more, and none is null, so
-    the number of leaf values in the file's own statistics is that sum.
-    """
-    total = 0
-    for file in files:
-        metadata = pq.read_metadata(Path(out_dir, file))
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            columns = map(group.column, range(group.num_columns))
-            total += sum(
-                column.num_values
-                for column in columns
-                if column.path_in_schema.startswith(f"{SUBSCRIPTIONS}.list.")
-            )
-    return total
-
-
-def commit(out_dir: str, manifest: Manifest) -> None:
-    """Make the batch count. Its files are on disk before the manifest that names them is."""
-    for file in (*manifest.data_files, *manifest.rejected_files):
-        _sync(Path(out_dir, file))
-    for kind, files in ((DATA, manifest.data_files), (REJECTED, manifest.rejected_files)):
-        if files:
-            _sync(folder(out_dir, kind, manifest.batch))
-    final = Path(out_dir, MANIFESTS, f"{manifest.batch}.json")
-    final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.new")
-    with open(temporary, "wb") as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, final)
-    _sync(final.parent)
-
-
-def committed(out_dir: str) -> list[Manifest]:
-    """The manifests of all batches that count, in order."""
-    files = Path(out_dir, MANIFESTS).glob("*.json")
-    found = [_read(file) for file in files if not file.name.startswith(".")]
-    return sorted(found, key=lambda manifest: manifest.batch)
-
-
-def committed_batch(out_dir: str, batch: int) -> Manifest | None:
+def committed_batch(out: str, query: str, batch: int) -> Manifest | None:
     """The manifest of one batch; None if it does not count (yet)."""
-    file = Path(out_dir, MANIFESTS, f"{batch}.json")
+    file = Path(out, MANIFESTS, f"{query}-{batch}.json")
     return _read(file) if file.exists() else None
 
 
-def committed_files(out_dir: str, kind: str = DATA) -> list[str]:
-    """The files that count, for any reader of Parquet: `pyarrow.parquet.read_table(files)`."""
+def committed_files(out: str, table: str) -> list[str]:
+    """The files that count, for any reader of Parquet."""
     return [
-        str(Path(out_dir, file))
-        for manifest in committed(out_dir)
-        for file in (manifest.data_files if kind == DATA else manifest.rejected_files)
+        str(Path(out, one.path))
+        for manifest in committed(out)
+        for one in manifest.files
+        if one.table == table
+    ]
+
+
+def committed_tables(out: str, table: str) -> Iterator[pa.Table]:
+    """What is in the files that count, one by one: their columns may differ."""
+    for file in committed_files(out, table):
+        yield pq.read_table(file)
+
+
+def remains(out: str) -> list[Path]:
+    """Files that no manifest names: left by attempts that failed, or being written."""
+    named = {Path(file) for table in TABLES for file in committed_files(out, table)}
+    return [
+        file
+        for table in TABLES
+        for file in Path(out, table).glob("*-*.parquet")
+        if file not in named
     ]
 
 
 def _read(file: Path) -> Manifest:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError) as error:
-        raise FileRefused(str(file), None, f"no manifest: {error}") from error
+    except (OSError, msgspec.DecodeError) as problem:
+        raise FileRefused(str(file), None, f"no manifest: {problem}") from problem
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+def check_owner(out: str, query: str, pipeline: str, checkpoint: Path) -> None:
+    """FileRefused if an output is of another pipeline, or does not have what this one has done."""
+    if any(one.pipeline != pipeline for one in committed(out) if one.query == query):
+        why = "it is the output of another pipeline; wanted a directory of its own"
+        raise FileRefused(out, None, why)
+    done = [int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdecimal()]
+    if done and committed_batch(out, query, max(done)) is None:
+        why = f"batch {max(done)} of {query} is done, and its manifest is not here"
+        raise FileRefused(out, None, f"{why}; wanted the output that goes with {checkpoint.parent}")
+
+
+class _Whose(msgspec.Struct, frozen=True):
+    id: str
+
+
+def pipeline_id(checkpoint: str) -> str:
+    """What tells a pipeline from all others, also from one that had its directory before."""
+    file = Path(checkpoint, IDENTITY)
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return msgspec.json.decode(file.read_bytes(), type=_Whose).id
+    except (OSError, msgspec.DecodeError) as problem:
+        raise FileRefused(str(file), None, f"no checkpoint of a pipeline: {problem}") from problem

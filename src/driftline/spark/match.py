@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from driftline.bulk import match_batch
+from driftline.bulk import in_texts, match_batch
 from driftline.language.columns import Layout
 from driftline.spark.schemas import PROBLEM, SUBSCRIPTIONS, layout_of, marked_schema
 from driftline.spark.subscriptions import Packed, Subscriptions, matcher_for, pack
@@ -54,16 +54,6 @@ def mark(packed: Packed, default_type: str | None = None) -> Transform:
     return marked
 
 
-def told(marked: DataFrame) -> DataFrame:
-    """The events that satisfied a subscription."""
-    return marked.where(F.col(SUBSCRIPTIONS).isNotNull()).drop(PROBLEM)
-
-
-def rejected(marked: DataFrame) -> DataFrame:
-    """The rows that are no events."""
-    return marked.where(F.col(PROBLEM).isNotNull()).drop(SUBSCRIPTIONS)
-
-
 @dataclass(frozen=True, slots=True)
 class _Mark:
     """What runs in the workers. A class of an importable module travels by name, so that the
@@ -78,4 +68,6 @@ class _Mark:
         names = [*self.layout.names, SUBSCRIPTIONS, PROBLEM]
         for batch in batches:
             told = match_batch(matcher, batch, self.layout, env)
-            yield pa.RecordBatch.from_arrays([*batch.columns, told.ids, told.problems], names=names)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, in_texts(told.ids), told.problems], names=names
+            )

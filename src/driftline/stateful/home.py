@@ -12,13 +12,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from driftline.errors import TableError
+from driftline.matching.columns import Columns
 from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.table import Table, TableDeclaration
 from driftline.model.value import Value
+from driftline.stateful.entering import Places
 from driftline.stateful.fold import Fold
 from driftline.stateful.plan import Moment, Plan, Reformulator
+from driftline.stateful.range_min.many import Moves
+from driftline.stateful.range_min.reformulate import RangeMessages
 from driftline.stateful.rows.change import Change, changed
 from driftline.stateful.rows.interest import flags_of
 from driftline.stateful.value_based.address import LABEL_BITS, MOVED
@@ -57,7 +63,7 @@ class Home:
         table = self.tables[row.type]
         key = row.attributes[table.declaration.key]
         before = table.get(key)
-        table.put(key, row)
+        table.put(row)
         return self._say(changed(row.type, key, before, row), at)
 
     def remove(self, name: str, key: object, at: int) -> tuple[Event | None, list[Event]]:
@@ -137,12 +143,29 @@ class Home:
         found = self._reformulators.get(MOVED + table)
         return found if isinstance(found, MovedMessages) else None
 
-    def put_many(self, name: str, rows: Sequence[Event]) -> None:
-        """Replace or insert rows of which whoever follows them has been told."""
+    def at_once(self, name: str) -> list[RangeMessages] | None:
+        """Whom many rows of a table can be told at once, beside crowds; None: somebody cannot."""
+        found: list[RangeMessages] = []
+        for type in self.types(name):
+            one = self._reformulators[type]
+            if isinstance(one, RangeMessages):
+                found.append(one)
+            elif not isinstance(one, MovedMessages) or not one.only_crowds:
+                return None
+        return found
+
+    def say_many(self, moves: Moves, start: int, end: int, at: int) -> tuple[Columns, Places]:
+        """Some of the changes that rows at once make: the messages, and of which row each is."""
+        said = moves.say(start, end)
+        numbers = {LIFE: np.full(len(said), self.life), SEQUENCE: self.sequence + 1 + said.of}
+        return said.columns(numbers, at), said.of
+
+    def put_many(self, name: str, last: Sequence[Event], changes: int) -> None:
+        """Rows have changed so often, and are these now. Whoever follows them has been told."""
         table = self.tables[name]
-        for row in rows:
-            table.put(row.attributes[table.declaration.key], row)
-        self.sequence += len(rows)
+        for row in last:
+            table.put(row)
+        self.sequence += changes
 
     def leave(self, table: str, who: str) -> None:
         """Somebody follows a table's values no longer."""

@@ -43,6 +43,9 @@ class WhenDifferent:
 
     __slots__ = ()
 
+    def __reduce__(self) -> str:
+        return "WHEN_DIFFERENT"  # There is one, which is known by its identity.
+
     def tells(self, told: Values, now: Values) -> bool:
         """Does a value differ? By value, as the language compares: 1 is 1.0, and not TRUE."""
         return any(value_key(told[name]) != value_key(now[name]) for name in now)

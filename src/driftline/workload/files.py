@@ -88,15 +88,16 @@ def _attribute_types(events: Iterable[Event]) -> dict[str, pa.DataType]:
 
 def write_json_events(events: Iterable[Event], path: str) -> None:
     """Write the events as CloudEvents, one JSON object per line: any types, any attributes."""
-    _write_lines((event_to(event) for event in events), path)
+    write_lines((event_to(event) for event in events), path)
 
 
 def write_records(records: Iterable[Record], path: str) -> None:
     """Write subscriptions, one JSON object per line."""
-    _write_lines((record_to(record) for record in records), path)
+    write_lines((record_to(record) for record in records), path)
 
 
-def _write_lines(rows: Iterable[object], path: str) -> None:
+def write_lines(rows: Iterable[object], path: str) -> None:
+    """Write JSON objects, one per line."""
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".{final.name}.new")

@@ -10,8 +10,10 @@ import pytest
 from driftline import Event, parse
 from driftline.errors import ParameterError
 from driftline.matching.choice import make_matcher
+from driftline.matching.columns import Columns
 from driftline.model.scope import Scope
 from driftline.moving.evolving import adaptive, family, matcher, versioned
+from driftline.moving.evolving.as_of import AsOf
 from driftline.moving.evolving.matcher import Evolving
 from driftline.moving.evolving.started import told
 from driftline.moving.evolving.ways import WAYS
@@ -219,3 +221,20 @@ def test_a_stamp_from_the_far_future_does_not_spoil_versions_for_long() -> None:
         evolving.match(event.stamped(at), {})
     assert way._since <= SECOND < way._until
     assert len(evolving.match(event.stamped(SECOND + 200), {})) == 50
+
+
+@pytest.mark.parametrize("as_of", [False, True])
+def test_a_batch_finds_what_its_events_find_one_by_one(as_of: bool) -> None:
+    make = AsOf if as_of else Evolving
+    found_by = make(make_matcher("index"), "cached", SECOND)
+    for number in range(40):
+        moving = f"SELECT * FROM seen WHERE x < {number} + elapsed() * env('v')"
+        still = f"SELECT * FROM other WHERE x > {number}"
+        found_by.add(f"m{number}", parse(moving).filters())
+        found_by.add(f"s{number}", parse(still).filters())
+    for type, evolves in (("seen", True), ("other", False)):
+        events = [Event(type, {"x": x}).stamped(7 * SECOND) for x in range(60)]
+        found = found_by.match_batch(Columns.of_events(events), {"v": 2})
+        each = [found_by.match(event, {"v": 2}) for event in events]
+        assert [sorted(found.ids(at)) for at in range(60)] == [sorted(ids) for ids in each]
+        assert any(id.startswith("m") for ids in each for id in ids) is evolves

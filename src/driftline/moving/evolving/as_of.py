@@ -21,7 +21,8 @@ from itertools import count
 
 from driftline.errors import InvalidValue
 from driftline.matching.choice import make_matcher
-from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher
+from driftline.matching.columns import Columns
+from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher, Matches
 from driftline.model.event import Event
 from driftline.model.expression import Elapsed, Environment, Expression, Literal, Now
 from driftline.model.filter import Filter
@@ -145,6 +146,13 @@ class AsOf:
             found += self._evolving(event, env, at)
             found.sort(key=self._place.__getitem__)
         return found
+
+    def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """For each event, by its stamp, the ids of all it satisfies, in no particular order."""
+        if not self._standing:
+            return self._plain.match_batch(columns)
+        found = (self.match(columns.event(at), env) for at in range(len(columns)))
+        return Matches.of(found, [*self._place])
 
     def any(self, event: Event, env: Mapping[str, Value], at: int | None = None) -> bool:
         """Does the event satisfy one of them?"""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from driftline.matching.choice import make_matcher
-from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher
+from driftline.matching.columns import Columns
+from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher, Matches
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.value import Value
@@ -37,6 +38,9 @@ class EvolvingMatcher(Protocol):
 
     def match(self, event: Event, env: Mapping[str, Value], at: int | None = None) -> list[str]:
         """The ids of all that the event satisfies, in the order they were added."""
+
+    def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """For each event, by its stamp, the ids of all it satisfies, in no particular order."""
 
     def any(self, event: Event, env: Mapping[str, Value], at: int | None = None) -> bool:
         """Does the event satisfy one of them?"""

@@ -21,6 +21,7 @@ Parameters and the start belong to the row; the event's stamp and the environmen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import TypeAlias
 
@@ -29,7 +30,8 @@ import numpy as np
 from driftline.errors import InvalidValue
 from driftline.matching.bounds import admitted, parameters_of
 from driftline.matching.choice import make_matcher
-from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher
+from driftline.matching.columns import Columns
+from driftline.matching.matcher import NO_BOUNDS, Bounds, Matcher, Matches
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.scope import Scope
@@ -180,6 +182,16 @@ class Evolving:
             return found
         return sorted(evolving.union(found), key=self._place.__getitem__)
 
+    def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
+        """For each event, by its stamp, the ids of all it satisfies, in no particular order.
+
+        As fast as the ordinary matcher where nothing that evolves can be satisfied.
+        """
+        if not self._families or not len(self._fixed.match_batch(columns)):
+            return self._plain.match_batch(columns)
+        found = (self.match(columns.event(at), env) for at in range(len(columns)))
+        return Matches.of(found, [*self._place])
+
     def any(self, event: Event, env: Mapping[str, Value], at: int | None = None) -> bool:
         """Does the event satisfy one of them? The rest is not looked at [EVOLVE VI.C]."""
         if self._plain.match(event):
@@ -293,10 +305,21 @@ def _maker(way: str, interval: int) -> Callable[[Plan], Way]:
         raise InvalidValue("evolving", ", ".join(WAYS), way)
     if interval <= 0:
         raise InvalidValue("interval", "microseconds, more than none", str(interval))
-    if way == "lazy":
-        return lambda plan: Lazy()
-    if way == "cached":
-        return lambda plan: Cached(interval)
-    if way == "versioned":
-        return lambda plan: Versioned(interval, plan)
-    return lambda plan: Adaptive(interval, plan)
+    return partial(_MAKERS[way], interval)
+
+
+def _lazy(interval: int, plan: Plan) -> Way:
+    return Lazy()
+
+
+def _cached(interval: int, plan: Plan) -> Way:
+    return Cached(interval)
+
+
+# By name, so that whoever holds one can be pickled.
+_MAKERS: dict[str, Callable[[int, Plan], Way]] = {
+    "lazy": _lazy,
+    "cached": _cached,
+    "versioned": Versioned,
+    "adaptive": Adaptive,
+}

@@ -47,8 +47,8 @@ class Spoken:
 
     __slots__ = ("_keys", "_moves", "_renamed", "_taken")
 
-    def __init__(self, moves: Callable[[Filter], bool] = lambda _: True) -> None:
-        """Only what `moves` is said by the values that differ."""
+    def __init__(self, moves: Callable[[Filter], bool] | None = None) -> None:
+        """Only what `moves` is said by the values that differ; None: all of them."""
         self._moves = moves
         self._keys: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -59,7 +59,7 @@ class Spoken:
         leaving: dict[Filter, list[str]] = {}
         if added:
             for id, one in removed.items():
-                if self._moves(one):
+                if self._moves is None or self._moves(one):
                     leaving.setdefault(opened(one)[0], []).append(id)
         fresh: dict[str, Filter] = {}
         updates: dict[str, Moved] = {}

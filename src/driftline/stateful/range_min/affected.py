@@ -50,9 +50,13 @@ class Affected:
     """Ranges by number; an end may be infinite, and the lower one above the upper."""
 
     def __init__(self) -> None:
-        self._memory = Memory(_FIRST_WORDS)
-        self._points = begin_ranges(self._memory.words)
-        self._hold(np.full((_FIRST_NUMBERS, 2), math.nan))
+        memory = Memory(_FIRST_WORDS)
+        self._begin(memory, begin_ranges(memory.words), np.full((_FIRST_NUMBERS, 2), math.nan))
+
+    def _begin(self, memory: Memory, points: int, held: NDArray[np.float64]) -> None:
+        """All that it knows; what is only room to work in is made here."""
+        self._memory, self._points = memory, points
+        self._hold(held)
         self._out = np.zeros(_FIRST_FOUND, np.int32)
         # For one at a time: made once, as that costs as much as what is done with them. Of views of
         # memory reading and writing costs least.
@@ -68,6 +72,13 @@ class Affected:
         """By number the range; NaN where there is none."""
         self._held, self._held_bits = held, held.view(np.int64)
         self._lows: Any = held.ravel().data[::2]
+
+    def __getstate__(self) -> tuple[Memory, int, NDArray[np.float64]]:
+        # Without the views of arrays, which would become arrays of their own.
+        return self._memory, self._points, self._held
+
+    def __setstate__(self, state: tuple[Memory, int, NDArray[np.float64]]) -> None:
+        self._begin(*state)
 
     # Changes
 

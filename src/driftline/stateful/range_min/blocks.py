@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from driftline.errors import InvalidValue
 from driftline.kernels import range_blocks as at
 from driftline.kernels.range_min import DONE, MESSAGE, NO_ROOM, change_tuples
+from driftline.kernels.types import Words
 from driftline.stateful.range_min.change import Change
 from driftline.stateful.range_min.structure import (
     SCHEMA,
@@ -62,6 +63,9 @@ class Blocks:
 
     def __init__(self) -> None:
         self._pack(np.zeros(0, np.int64), np.zeros((0, 2)), _FIRST_IDS)
+        self._make_scratch()
+
+    def _make_scratch(self) -> None:
         self._out = np.zeros((_FIRST_MESSAGES, MESSAGE))
         # For a single change: made once, as that costs as much as the change.
         self._id, self._point = np.zeros(1, np.int64), np.zeros((1, 2))
@@ -141,10 +145,19 @@ class Blocks:
 
     def _pack(self, ids: Ids, points: Points, ids_cap: int) -> None:
         """Take fresh memory and put these tuples there, which are in the order of x."""
-        self._m = at.make_room(len(ids), ids_cap)
-        self._f = self._m.view(np.float64)
-        self._ids_cap = ids_cap
+        self._hold(at.make_room(len(ids), ids_cap), ids_cap)
         at.pack(self._m, self._f, ids, points)
+
+    def _hold(self, m: Words, ids_cap: int) -> None:
+        self._m, self._f, self._ids_cap = m, m.view(np.float64), ids_cap
+
+    def __getstate__(self) -> tuple[Words, int]:
+        # One array: its view would become an array of its own.
+        return self._m, self._ids_cap
+
+    def __setstate__(self, state: tuple[Words, int]) -> None:
+        self._hold(*state)
+        self._make_scratch()
 
     def _check(self) -> None:
         m, f = self._m, self._f

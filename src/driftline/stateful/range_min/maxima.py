@@ -5,14 +5,20 @@ As the least -y: a structure is asked for minima of what is negated, and its ans
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from driftline.stateful.range_min.change import Change
-from driftline.stateful.range_min.structure import Point, Structure, admit_point
+from driftline.stateful.range_min.structure import Ids, Point, Points, Structure, admit_point
+
+if TYPE_CHECKING:
+    from driftline.stateful.range_min.blocks import Messages
 
 S = TypeVar("S", bound=Structure)
 
@@ -28,6 +34,18 @@ class Maxima(Generic[S]):
         new = admit_point(new)
         told = self.below.change(id, None if new is None else (new[0], -new[1]))
         return [replace(one, minimum=_negated(one.minimum)) for one in told]
+
+    def change_many(
+        self, ids: Ids, points: Points, present: NDArray[np.bool_] | None = None
+    ) -> Messages:
+        """Like `Blocks.change_many`, for the largest y; there must be blocks below."""
+        from driftline.stateful.range_min.blocks import Blocks, Messages
+
+        assert isinstance(self.below, Blocks)
+        told = self.below.change_many(ids, points * (1.0, -1.0), present)
+        rows = told.rows
+        rows[:, 0] = np.where(rows[:, 0] == math.inf, math.inf, 0.0 - rows[:, 0])
+        return Messages(rows, told.ends)
 
     def maximum(self, low: float, high: float) -> float | None:
         """The largest y of the tuples with x in [low, high]; None if there are none."""

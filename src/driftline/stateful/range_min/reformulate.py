@@ -10,18 +10,22 @@ whatever is in the table, and fast where the columns hold numbers but for a few.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from driftline.model.event import Event
 from driftline.model.scope import Scope
 from driftline.model.subscription import known
 from driftline.model.value import KIND_OF, Kind, Value, comparable
 from driftline.model.view import AggregateFunction, View
+from driftline.stateful.entering import Items, Numbers, Rows
 from driftline.stateful.range_min.change import Change as Span
+from driftline.stateful.range_min.many import Bools, Moves, are_exact, before_each
 from driftline.stateful.range_min.maxima import Maxima
 from driftline.stateful.range_min.reference import Reference
-from driftline.stateful.range_min.structure import EXACT_MAX, Structure
+from driftline.stateful.range_min.structure import EXACT_MAX, Ids, Structure
 from driftline.stateful.range_min.subscription import (
     AGAIN,
     ENDS,
@@ -58,6 +62,14 @@ class _Group:
             self.numbers[row] = self.free.pop() if self.free else len(self.numbers)
         return self.numbers[row]
 
+    def ids(self, rows: Iterable[object]) -> Ids:
+        """The same of many rows."""
+        known = map(self.numbers.get, rows)
+        return np.array(
+            [self.number(row) if id is None else id for row, id in zip(rows, known, strict=True)],
+            np.int64,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -77,15 +89,16 @@ class _Place:
 class RangeMessages:
     """The state of the views of one shape."""
 
-    __slots__ = ("_groups", "_places", "shape", "type")
+    __slots__ = ("_groups", "_rows", "shape", "type")
 
     def __init__(self, shape: Shape, rows: Iterable[tuple[Value, Event]] = ()) -> None:
         self.shape = shape
         self.type = shape.type
         self._groups: dict[tuple[object, ...], _Group] = {}
-        self._places: dict[object, _Place] = {}
+        # Those that lie somewhere; where, is found in them.
+        self._rows: dict[object, Event] = {}
         for key, row in rows:
-            self._put(comparable(key), self._place(row))
+            self._put(comparable(key), row)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -94,7 +107,69 @@ class RangeMessages:
 
     def take(self, change: Change) -> list[Said]:
         """Apply the change of a row: what its messages say. O(log n) for each of them."""
-        return self._put(comparable(change.keys[0]), self._place(change.new))
+        return self._put(comparable(change.keys[0]), change.new)
+
+    def takes_many(self, rows: Rows) -> bool:
+        """Can rows be taken at once? They must be points of one group, and so must all others."""
+        x, y = self._numbers(rows)
+        if x is None or y is None or self.shape.equal:
+            return False
+        exact = are_exact(x) and are_exact(y)
+        return exact and not any(group.odd for group in self._groups.values())
+
+    def _numbers(self, rows: Rows) -> tuple[Numbers | None, Numbers | None]:
+        if self.shape.x is None:
+            everywhere = Numbers(np.zeros(len(rows)), np.ones(len(rows), np.bool_))
+            return everywhere, rows.numbers(self.shape.y)
+        return rows.numbers(self.shape.x), rows.numbers(self.shape.y)
+
+    def take_many(self, rows: Rows, items: Items, last: Sequence[Event]) -> Moves:
+        """Apply changes of rows, of which each item has a last one: as they are to be made.
+
+        What is said is made of it (`Moves.say`), before anything else is asked.
+        """
+        x, y = self._numbers(rows)
+        assert x is not None
+        assert y is not None
+        group = self._group((), {})
+        if _is_small(group.structure):
+            group.structure = _packed(group.structure)
+        old = [*map(self._rows.get, items.numbers)]
+        was = np.array([row is not None for row in old], np.bool_)
+        name = self.shape.y
+        was_float = np.array(
+            [row is not None and type(row.attributes[name]) is float for row in old], np.bool_
+        )
+        is_now = x.known & y.known
+        floats = is_now & (y.values.dtype.kind == "f")
+        before = before_each(is_now, was, items)
+        more = floats.astype(np.int64) - before_each(floats, was_float, items)
+        count = group.floats + np.cumsum(more)
+        ids = group.ids(items.numbers)
+        (of,) = np.nonzero(is_now | before)
+        points = np.column_stack((x.values, y.values)).astype(np.float64)
+        self._settle(group, items, last, is_now[items.last()])
+        group.floats += int(more.sum())
+        return Moves(
+            self.shape,
+            group.structure,  # type: ignore[arg-type]  # packed
+            of,
+            ids[items.of()][of],
+            points[of],
+            is_now[of],
+            count[of] > 0,
+        )
+
+    def _settle(self, group: _Group, items: Items, last: Sequence[Event], there: Bools) -> None:
+        """The last rows are known as they are."""
+        for key, row, is_there in zip(items.numbers, last, there.tolist(), strict=True):
+            if is_there:
+                self._rows[key] = row
+            else:
+                self._rows.pop(key, None)
+                group.free.append(group.numbers.pop(key))
+        if not group.numbers:
+            del self._groups[()]
 
     def notice(self, flags: Mapping[str, frozenset[str]]) -> bool:
         """There are no flags in messages that say all there is."""
@@ -107,10 +182,10 @@ class RangeMessages:
     def retain(self, flags: set[str]) -> None:
         """There are none to keep."""
 
-    def _put(self, row: object, new: _Place | None) -> list[Said]:
-        old = self._places.pop(row, None)
-        if new is not None:
-            self._places[row] = new
+    def _put(self, row: object, event: Event | None) -> list[Said]:
+        old, new = self._place(self._rows.pop(row, None)), self._place(event)
+        if event is not None and new is not None:
+            self._rows[row] = event
         said: list[Said] = []
         # In one group at once, so that nobody is told of a row's going and of its coming.
         for group in dict.fromkeys(place.group for place in (old, new) if place is not None):
@@ -123,11 +198,7 @@ class RangeMessages:
         """A row came, went or moved within a group."""
         place = is_now or was
         assert place is not None
-        group = self._groups.get(place.group)
-        if group is None:
-            least = self.shape.function is AggregateFunction.MIN
-            structure = Reference() if least else Maxima[Structure](Reference())
-            group = self._groups[place.group] = _Group(place.equal, structure)
+        group = self._group(place.group, place.equal)
         doubtful = bool(group.odd)
         group.odd.pop(row, None)
         group.floats -= was is not None and isinstance(was.y, float)
@@ -142,6 +213,14 @@ class RangeMessages:
         if not group.numbers and not group.odd:
             del self._groups[place.group]
         return said
+
+    def _group(self, key: tuple[object, ...], equal: Said) -> _Group:
+        group = self._groups.get(key)
+        if group is None:
+            least = self.shape.function is AggregateFunction.MIN
+            structure = Reference() if least else Maxima[Structure](Reference())
+            group = self._groups[key] = _Group(equal, structure)
+        return group
 
     def _structured(
         self, group: _Group, row: object, was: _Place | None, is_now: _Place | None
@@ -230,13 +309,19 @@ class RangeMessages:
         for key, group in self._groups.items():
             group.structure._check()
             assert len(group.structure) == len(group.numbers)
-            places = {row: one for row, one in self._places.items() if one.group == key}
+            found = ((row, self._place(event)) for row, event in self._rows.items())
+            places = {row: one for row, one in found if one is not None and one.group == key}
             assert group.odd == {row: one for row, one in places.items() if one.odd}
             assert group.numbers.keys() == places.keys() - group.odd.keys()
             assert group.floats == sum(isinstance(one.y, float) for one in places.values())
             assert len({*group.numbers.values(), *group.free}) == len(group.numbers) + len(
                 group.free
             )
+
+
+def _is_small(structure: Structure | Maxima[Structure]) -> bool:
+    below = structure.below if isinstance(structure, Maxima) else structure
+    return isinstance(below, Reference)
 
 
 def _packed(structure: Structure | Maxima[Structure]) -> Structure | Maxima[Structure]:

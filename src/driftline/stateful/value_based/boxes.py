@@ -42,7 +42,7 @@ class Boxes(NamedTuple):
 
     def messages(self, type: str) -> Columns:
         """They as messages that say no more."""
-        return Columns.of_arrays(type, dict(zip(BOX, self[1:], strict=True)))
+        return Columns.of_numbers(type, dict(zip(BOX, self[1:], strict=True)))
 
 
 def boxes_of_many(told: Told, *, ranked: bool) -> Boxes:

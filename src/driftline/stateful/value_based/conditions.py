@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from driftline.errors import InvalidValue
 from driftline.model.expression import Expression
 from driftline.model.scope import Scope
 from driftline.model.subscription import Crossed, Measure, Moved
 from driftline.model.value import KIND_OF, Kind, Value, show
-from driftline.stateful.value_based.rule import Rule
+from driftline.stateful.value_based.rule import EXACT_MAX, Floats, Rule
 from driftline.stateful.value_based.ticks import Ticks
 
 
@@ -45,6 +49,27 @@ class Move:
             assert value is not None
             return float(self.ticks.count(value))
         return self.rule.admit_value(value)
+
+    def number_or_none(self, value: Value | None) -> float | None:
+        """The same; None also where such numbers cannot be compared exactly."""
+        try:
+            return self.number(value)
+        except InvalidValue:
+            return None
+
+    def numbers(self, values: NDArray[Any]) -> Floats:
+        """Many finite numbers as structures take them, NaN where one is none."""
+        if self.ticks is not None:
+            # The same few numbers, mostly: each is counted once.
+            some, which = np.unique(values, return_inverse=True)
+            found = [self.number_or_none(value) for value in some.tolist()]
+            return np.array(found, np.float64)[which]
+        floats = values.astype(np.float64)
+        if values.dtype.kind != "f":
+            floats[(values > EXACT_MAX) | (values < -EXACT_MAX)] = math.nan
+        if self.rule.measure is Measure.FACTOR:
+            floats[floats <= 0] = math.nan
+        return floats
 
 
 @dataclass(frozen=True, slots=True)

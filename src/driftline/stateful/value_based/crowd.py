@@ -10,12 +10,11 @@ Who waits is said in a box that no place is in:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from driftline.errors import InvalidValue, NotSupported
+from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.expression import TRUE, Expression, Parameter
 from driftline.model.scope import Scope
@@ -24,6 +23,7 @@ from driftline.model.table import Table
 from driftline.model.value import Value, comparable
 from driftline.model.variables import variables_of
 from driftline.model.view import View
+from driftline.stateful.entering import Places, Rows
 from driftline.stateful.value_based.address import Box
 from driftline.stateful.value_based.boxes import Boxes
 from driftline.stateful.value_based.conditions import Move
@@ -41,6 +41,13 @@ class Joined(NamedTuple):
 
     row: Event
     numbers: Ids
+
+
+class Counting(NamedTuple):
+    """The values of rows that count, and which of a batch these rows are."""
+
+    values: Floats
+    places: Places
 
 
 class CrowdGroup:
@@ -107,10 +114,7 @@ class CrowdGroup:
 
     def number_of(self, row: Event) -> float | None:
         """The value of a row that satisfies the rest, as structures take it; None: it has none."""
-        try:
-            return self._move.number(row.attributes.get(self.attribute))
-        except InvalidValue:
-            return None  # No such number can be compared exactly.
+        return self._move.number_or_none(row.attributes.get(self.attribute))
 
     def is_of(self, key: Value) -> bool:
         """Is this the key of its item?"""
@@ -130,20 +134,25 @@ class CrowdGroup:
             boxes.append(LATE)
         return boxes
 
-    def counting(self, rows: Sequence[Event]) -> tuple[Floats, list[int]]:
-        """The values of those rows that count, and which they are."""
-        key = self._table.declaration.key
-        found = [
-            (value, at)
-            for at, row in enumerate(rows)
-            if self.is_of(row.attributes[key]) and (value := self._value(row)) is not None
-        ]
-        return np.array([value for value, _ in found]), [at for _, at in found]
+    def counting(self, rows: Rows, places: Places) -> Counting:
+        """Which of its item's rows count, and their values."""
+        numbers = rows.numbers(self.attribute) if self.rest is TRUE else None
+        if numbers is None:
+            found = [self._value(row) for row in rows.take(places)]
+            counts = np.array([value is not None for value in found], np.bool_)
+            return Counting(np.array([one for one in found if one is not None]), places[counts])
+        places = places[numbers.known[places]]
+        values = self._move.numbers(numbers.values[places])
+        counts = ~np.isnan(values)
+        return Counting(values[counts], places[counts])
 
-    def take_many(self, values: Floats, last: Event) -> Boxes:
-        """Values, of which the last is that of a row, when nobody waits: whom they concern."""
-        self._last = last
+    def take_many(self, values: Floats) -> Boxes:
+        """Values of rows that count, when nobody waits: whom they concern."""
         return self.members.tell_many(values)
+
+    def note(self, row: Event) -> None:
+        """This is the last row that counts."""
+        self._last = row
 
     def end(self, key: Value) -> bool:
         """A row is gone: has anybody been told of it?"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from driftline.kernels import moved_layout as at
 from driftline.kernels.moved_changes import delete_many, insert_many, read_many
 from driftline.kernels.moved_listing import list_ids
 from driftline.kernels.moved_packing import count_entries, pack, unpack
+from driftline.kernels.types import Words
 from driftline.model.subscription import Measure
 from driftline.stateful.value_based.audit import check_memory
 from driftline.stateful.value_based.circle import Arranged, admit_label_bits, arranged
@@ -43,6 +44,7 @@ from driftline.stateful.value_based.structure import (
 _FIRST_IDS = 64
 _FIRST_ROWS = 256
 _SCATTERED = 4096
+_STATE = ("rule", "label_bits", "_shifts", "_lists", "_m", "_ids_cap", "_in_order")
 _MEASURES = {Measure.BY: at.BY, Measure.PERCENT: at.PERCENT, Measure.FACTOR: at.FACTOR}
 
 
@@ -98,9 +100,11 @@ class Packed:
         self._shifts: list[Shift] = []
         self._lists = False
         nothing = np.zeros(0, np.int64)
-        self._m = np.zeros(at.HEADER, np.int64)
         none = Arranged(nothing, np.zeros(0), nothing, nothing, np.zeros(0))
         self._pack(none, rule.admit_value(value), _FIRST_IDS)
+        self._make_scratch()
+
+    def _make_scratch(self) -> None:
         self._rows = np.zeros((0, events.ROW), np.int64)
         self._make_rows(_FIRST_ROWS)
         self._ids = np.zeros(0, np.int32)
@@ -382,9 +386,7 @@ class Packed:
         found = np.zeros(3, np.int64)
         count_entries(all_.radii, all_.rings, all_.labels, found)
         entries, rings, members = found.tolist()
-        self._m = at.make_room(entries, rings, members, ids_cap)
-        self._f, self._n = self._m.view(np.float64), self._m.view(np.int32)
-        self._ids_cap = ids_cap
+        self._hold(at.make_room(entries, rings, members, ids_cap), ids_cap)
         self._f[at.VALUE] = value
         self._m[at.MEASURE] = _MEASURES[self.rule.measure]
         self._m[at.JOINS] = self._joins and self.rule.circular
@@ -392,6 +394,19 @@ class Packed:
         columns = (all_.ids, all_.radii, all_.rings, all_.labels, all_.centres)
         pack(self._m, self._f, self._n, *columns, entries)
         self._in_order = int(self._m[at.SLOTS_USED])
+
+    def _hold(self, m: Words, ids_cap: int) -> None:
+        self._m, self._f, self._n = m, m.view(np.float64), m.view(np.int32)
+        self._ids_cap = ids_cap
+
+    def __getstate__(self) -> dict[str, object]:
+        # One array: views of it would become arrays of their own.
+        return {name: getattr(self, name) for name in _STATE}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._hold(self._m, self._ids_cap)
+        self._make_scratch()
 
     def _check(self) -> None:
         check_memory(self._m, self._f, self._n, self.rule, self._ids_cap)

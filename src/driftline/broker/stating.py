@@ -1,0 +1,46 @@
+"""What may be asked for here, and how is it kept?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from driftline.errors import NotSupported
+from driftline.model.covering import Statement
+from driftline.model.pattern import Pattern
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.model.value import Value
+from driftline.model.view import View, ViewKind
+from driftline.model.wholeness import fault_of_view
+from driftline.stateful.plan import plan_of
+from driftline.stateful.rows.change import is_derived
+from driftline.stateful.value_based.states import condition_of
+
+
+def check_executable(statement: Statement, params: Mapping[str, Value] | None = None) -> None:
+    """Raise unless it is something that is executed here, by these parameters if they are known."""
+    if isinstance(statement, View):
+        fault = fault_of_view(statement)
+        if fault is not None:
+            raise NotSupported(str(statement), f"wanted {fault}")
+        plan_of(statement, params or {})
+        if params is not None and statement.of is ViewKind.MOVED:
+            condition_of(Standing(statement, params))
+    for step in statement.steps if isinstance(statement, Pattern) else (statement,):
+        if step.source is not None and is_derived(step.source):
+            why = "types that begin with $ are the system's own"
+            raise NotSupported(step.source, why)
+
+
+def stated(statement: Statement) -> Statement:
+    """A statement as it is kept: what depends on what was told before is a view."""
+    if isinstance(statement, Subscription) and statement.change is not None:
+        return View.of_change(statement)
+    return statement
+
+
+def check_remote(statement: Statement) -> None:
+    """Raise if it cannot be followed from another broker than the one that keeps the table."""
+    if isinstance(statement, View) and statement.source and statement.variables().evolving:
+        why = "what moves by itself is followed where the table is, in one process"
+        raise NotSupported(str(statement), why)

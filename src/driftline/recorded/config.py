@@ -1,0 +1,174 @@
+"""What is a pipeline? Where events come from, what is kept, and where goes what was told.
+
+Said in TOML, or in Python by the same names:
+
+    [events]
+    path = "events"             # a directory of Parquet files or JSON lines
+    default_type = "quote"      # for events that say none
+
+    [changes]
+    path = "changes"            # a directory of files of changes, or one file
+
+    [out]
+    path = "out"
+
+    [tables.quote]
+    key = "symbol"
+    spread = true               # rows on the shards of their keys: for moved(…) and crossed(…)
+
+Paths are seen from where the file is. Everything has a default but the two paths of events and out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from driftline.errors import DriftlineError, FileRefused, InvalidValue
+from driftline.model.table import TableDeclaration
+from driftline.recorded.places import Kept, Places
+
+RECORDED = "recorded"
+TIME = "time"
+
+
+class EventsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files below a directory; or, with a format that is neither, any source that Spark knows.
+
+    What another source gives is written to the directory first, so that it has an order for good.
+    """
+
+    path: str
+    format: str | None = None
+    options: dict[str, str] = {}
+    default_type: str | None = None
+
+
+class ChangesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A directory of files of changes, or one file."""
+
+    path: str | None = None
+
+
+class OutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where tables are written, and if wanted a table of a database as well."""
+
+    path: str
+    jdbc: dict[str, str] = {}
+
+
+class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table: its key, the ticks of its money columns, and how it is kept (see `places`)."""
+
+    key: str
+    ticks: dict[str, str] = {}
+    group: str = ""
+    spread: bool = False
+
+
+class OrderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """In which order the events of one item count, for what has memory (see `order`).
+
+    `by` is "recorded", "time", or an attribute that counts. `lateness` is how much an event may be
+    behind (seconds; for a count, so many) and still be put in its place.
+    """
+
+    by: str = RECORDED
+    lateness: float = 0.0
+    late: Literal["refuse", "accept"] = "refuse"
+
+
+class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How it runs. `checkpoint` is by default a directory of that name in the output."""
+
+    checkpoint: str | None = None
+    shards: int = 2
+    events_per_batch: int = 1_000_000
+    interval: float = 0.2
+    replayed: int = 200_000
+
+
+class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    events: EventsConfig
+    out: OutConfig
+    changes: ChangesConfig = ChangesConfig()
+    tables: dict[str, TableConfig] = {}
+    order: OrderConfig = OrderConfig()
+    run: RunConfig = RunConfig()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where it is remembered what is done."""
+        return Path(self.run.checkpoint or Path(self.out.path, "checkpoint"))
+
+    @property
+    def places(self) -> Places:
+        """Where things are remembered."""
+        kept = {
+            name: Kept(TableDeclaration.of(name, one.key, dict(one.ticks)), one.group, one.spread)
+            for name, one in self.tables.items()
+        }
+        return Places(self.run.shards, kept, ordered=self.order.by != RECORDED)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells states apart: of another configuration they are other states."""
+        said = {
+            "tables": self.tables,
+            "order": self.order,
+            "shards": self.run.shards,
+            "default_type": self.events.default_type,
+        }
+        return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
+
+    def check(self) -> PipelineConfig:
+        """Itself, if it can be run; DriftlineError if not."""
+        places = self.places
+        if not 1 <= places.shards <= 10_000:
+            raise InvalidValue("run.shards", "from 1 to 10,000", str(places.shards))
+        if self.run.events_per_batch < 1:
+            raise InvalidValue("run.events_per_batch", "1 or more", str(self.run.events_per_batch))
+        if not self.order.lateness >= 0:
+            raise InvalidValue("order.lateness", "0 or more", str(self.order.lateness))
+        for source in filter(None, (self.events.path, self.changes.path)):
+            for other in (Path(self.out.path), self.checkpoint):
+                if other.resolve().is_relative_to(Path(source).resolve()):
+                    why = f"wanted a place outside {source}, came one in it"
+                    raise FileRefused(str(other), None, why)
+        return self
+
+
+def read_config(path: str | Path) -> PipelineConfig:
+    """The pipeline in a TOML file; FileRefused if it says none."""
+    file = Path(path)
+    try:
+        said = tomllib.loads(file.read_text(encoding="utf-8"))
+        config = msgspec.convert(said, PipelineConfig)
+    except OSError as problem:
+        raise FileRefused(str(path), None, problem.strerror or str(problem)) from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as problem:
+        raise FileRefused(str(path), None, str(problem)) from problem
+    try:
+        return _seen_from(config, Path(os.path.abspath(file)).parent).check()
+    except DriftlineError as problem:
+        raise FileRefused(str(path), None, str(problem)) from problem
+
+
+def _seen_from(config: PipelineConfig, here: Path) -> PipelineConfig:
+    # Files are recorded by their paths, which must not depend on where somebody stood.
+    replace = msgspec.structs.replace
+    changes, checkpoint = config.changes.path, config.run.checkpoint
+    return replace(
+        config,
+        events=replace(config.events, path=str(here / config.events.path)),
+        out=replace(config.out, path=str(here / config.out.path)),
+        changes=ChangesConfig(None if changes is None else str(here / changes)),
+        run=replace(config.run, checkpoint=None if checkpoint is None else str(here / checkpoint)),
+    )

@@ -1,0 +1,202 @@
+"""How does Spark read a recorded sequence, and write what follows from it?
+
+As the source `driftline`, whose offsets are numbers of the sequence: what a batch holds is said by
+two numbers, and the same two give the same rows whenever they are asked for. It reads only what is
+recorded; a `Recorder` does that.
+
+    checkpoint    the directory of the pipeline (required)
+    changes       "true": with the changes; else events, and what was refused when it was recorded
+    limit         so many rows in a batch
+    slices        so many tasks for a large batch
+
+As a sink, `driftline` writes pieces to the tables of a directory (see `out`).
+
+    path          the directory (required)
+    query         what the batches are called
+    checkpoint    the directory of the pipeline, and `checkpointLocation`, that of the query
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from driftline.errors import FileRefused, InvalidValue
+from driftline.recorded.sequence import RecordedSequence, Segment, What
+from driftline.spark.manifest import REFUSED, pipeline_id
+from driftline.spark.out import ManifestWriter
+from driftline.spark.pieces import (
+    CHANGES,
+    EVENTS,
+    PIECES,
+    REFUSED_ROWS,
+    Piece,
+    carried,
+    piece_of,
+    things_of,
+)
+
+if TYPE_CHECKING:
+    from driftline.recorded.book import Page
+
+NAME = "driftline"
+_LEAST = 20_000
+"""So many rows are worth a task of their own."""
+
+
+class DriftlineSource(DataSource):
+    """The source and sink, for `spark.dataSource.register`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Pieces."""
+        return PIECES
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> ManifestWriter:
+        """Who writes it batch by batch."""
+        options = self.options
+        return ManifestWriter(
+            options["path"],
+            options["query"],
+            pipeline_id(options["checkpoint"]),
+            str(Path(options["checkpointLocation"], "offsets")),
+        )
+
+    def streamReader(self, schema: StructType) -> SequenceReader:
+        """Who reads it batch by batch."""
+        return SequenceReader(self.options)
+
+
+@dataclass
+class Slices(InputPartition):
+    """Parts of files, for one task."""
+
+    parts: list[tuple[Segment, int, int]]
+
+
+class SequenceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads numbers [start, end) of a sequence."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        if "checkpoint" not in options:
+            raise InvalidValue("options", "checkpoint, the directory of a pipeline", "none")
+        self._root = Path(options["checkpoint"])
+        self._changes = options.get("changes", "false") == "true"
+        self._limit = int(options.get("limit", 1_000_000))
+        self._slices = int(options.get("slices", 2))
+        self._sequence = RecordedSequence(self._root / "sequence")
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        """The beginning."""
+        return {"seq": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is recorded now is all there is."""
+        self._target = self._sequence.refresh().end
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """So many rows."""
+        return ReadMaxRows(self._limit)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """How far the next batch goes."""
+        end = self._sequence.refresh().end if self._target is None else self._target
+        if end < start["seq"]:
+            why = f"it ends at {end}, and batches have gone to {start['seq']}: recordings are lost"
+            raise FileRefused(str(self._root / "sequence"), None, why)
+        if isinstance(limit, ReadAllAvailable):
+            return {"seq": end}
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
+        return {"seq": min(end, start["seq"] + rows)}
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        """How far it could go."""
+        return {"seq": self._sequence.refresh().end}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Slices]:
+        """The parts of files, in about as many equal shares as were asked for."""
+        first, last = start["seq"], end["seq"]
+        share = max(-(-(last - first) // self._slices), _LEAST)
+        slices: list[Slices] = []
+        room = 0
+        for segment, low, high in self._sequence.refresh().between(first, last):
+            while low < high:
+                if room == 0:
+                    slices.append(Slices([]))
+                    room = share
+                # A file of changes is one page.
+                cut = high if segment.what is not What.EVENTS else min(high, low + room)
+                slices[-1].parts.append((segment, low, cut))
+                room = max(room - (cut - low), 0)
+                low = cut
+        return slices
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one share, in pieces that are of one file each."""
+        assert isinstance(partition, Slices)
+        for segment, low, high in partition.parts:
+            yield from carried(self._pieces(segment, low, high))
+
+    def _pieces(self, segment: Segment, low: int, high: int) -> Iterator[Piece]:
+        if segment.what is What.EVENTS:
+            # Loaded when needed: the process that plans batches, and starts often, needs none.
+            from driftline.recorded.reading import read, read_columns
+
+            for batch in read(segment, low, high, read_columns(self._root)):
+                if batch.num_rows:
+                    yield piece_of(EVENTS, batch.column(0)[0].as_py(), batch)
+        elif segment.what is What.CHANGES and self._changes:
+            yield from self._shown(segment, low, high)
+        elif not self._changes:
+            refused = [(segment.first, segment.problem)]
+            if segment.what is What.CHANGES:
+                refused = self._refused(segment, low, high)
+            if refused:
+                columns: list[list[Any]] = [list(one) for one in zip(*refused, strict=True)]
+                files, contents = [segment.path] * len(refused), [None] * len(refused)
+                arrays = [columns[0], files, contents, columns[1]]
+                batch = pa.RecordBatch.from_arrays(
+                    [pa.array(a, f.type) for a, f in zip(arrays, REFUSED_ROWS, strict=True)],
+                    schema=REFUSED_ROWS,
+                )
+                yield piece_of(REFUSED, segment.first, batch)
+
+    def _pages(self, segment: Segment) -> Iterator[Page]:
+        from driftline.recorded.pages import Pages
+
+        return Pages(self._root / "book").between(segment.first, segment.end)
+
+    def _shown(self, segment: Segment, low: int, high: int) -> Iterator[Piece]:
+        shown = [
+            one
+            for page in self._pages(segment)
+            for one in page.shown
+            if low <= one[0] - segment.first < high
+        ]
+        if shown:
+            yield things_of(CHANGES, segment.first + low, shown)
+
+    def _refused(self, segment: Segment, low: int, high: int) -> list[tuple[int, Any]]:
+        return [
+            (seq, problem)
+            for page in self._pages(segment)
+            for seq, problem in page.refused
+            if low <= seq - segment.first < high
+        ]
