@@ -6,8 +6,8 @@ A master and two workers, each a process of its own, started from the installed 
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -53,12 +53,6 @@ spark.stop()
 """
 
 
-def free_port() -> int:
-    with socket.socket() as any_one:
-        any_one.bind((HOST, 0))
-        return int(any_one.getsockname()[1])
-
-
 def wait_until(done: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while not done():
@@ -71,9 +65,9 @@ class Cluster:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._port, self._web = free_port(), free_port()
+        self._web = 0
+        self.master = ""
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.master = f"spark://{HOST}:{self._port}"
         self._environment = {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
@@ -87,8 +81,12 @@ class Cluster:
     def start(self) -> None:
         deploy = "org.apache.spark.deploy"
         spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-        ports = ["--host", HOST, "--port", str(self._port), "--webui-port", str(self._web)]
+        ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
         self._start("master", [spark_class, f"{deploy}.master.Master", *ports])
+        # It takes ports that are free, and says which: a port found free before it starts may
+        # have been taken by the time it does.
+        self.master = f"spark://{HOST}:{self._port_of('sparkMaster')}"
+        self._web = self._port_of("MasterUI")
         room = ["--host", HOST, "--cores", "1", "--memory", "1536m", "--webui-port", "0"]
         for name in ("first", "second"):
             place = ["--work-dir", str(self._root / name), self.master]
@@ -96,13 +94,23 @@ class Cluster:
             self.workers.append(self._start(name, command))
         wait_until(lambda: self._alive() == 2, "two workers")
 
+    def _port_of(self, service: str) -> int:
+        line = re.compile(rf"Successfully started service '{service}' on port (\d+)")
+        wait_until(lambda: bool(line.search(self._written("master"))), service)
+        found = line.search(self._written("master"))
+        assert found is not None
+        return int(found[1])
+
     def run(self, config: str) -> subprocess.Popen[bytes]:
         """A driver of its own."""
         return self._start("driver", [sys.executable, "-c", DRIVER, self.master, config])
 
     def said(self, name: str) -> str:
         """The last that a process has written."""
-        return (self._root / f"{name}.log").read_text(errors="replace")[-3000:]
+        return self._written(name)[-3000:]
+
+    def _written(self, name: str) -> str:
+        return (self._root / f"{name}.log").read_text(errors="replace")
 
     def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with open(self._root / f"{name}.log", "wb") as log:
