@@ -21,6 +21,8 @@ from tests.command_line import Ran
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SPARK = "spark"
+
 # Whole statements are large data by hypothesis's standards; the checks on them are quick.
 _SLOW_DATA = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -29,6 +31,24 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=4000)
 settings.load_profile(os.environ.get("DRIFTLINE_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one file stay together, and so do all that need Spark, which begin first.
+
+    So one process starts one session and nobody waits for it in the end; the others do the rest.
+    """
+    for item in items:
+        name = SPARK if item.get_closest_marker(SPARK) else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: item.get_closest_marker(SPARK) is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: the one with Spark mostly waits for other processes."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ import pytest
 
 from driftline import Engine, Event, ManualClock
 from driftline.stateful.news import WHEN_DIFFERENT
+from driftline.stateful.value_based.crowd import CrowdGroup
 from tests.engine.worlds import CROWDS, RANGES, Steps, World
 
 STEPS = 160
@@ -193,3 +194,14 @@ def test_it_does_not_matter_how_deep_filters_lie_within_each_other(matcher: str)
         engine.subscribe("SELECT * FROM t WHERE x BETWEEN :a AND :b", {"a": -number, "b": number})
     again = pickled(engine, False)
     assert again.publish(Event("t", {"x": 300})) == 300
+
+
+def test_a_crowd_that_was_pickled_takes_columns_as_they_are(monkeypatch):
+    """What is asked of its condition is asked by what it says, not by which object it is."""
+    engine = Engine(clock=ManualClock())
+    engine.table("t", key="k")
+    text = "SELECT y FROM t WHERE k = 1 AND moved(y, by => :r)"
+    engine.crowd(text, {"r": [*range(1, 101)]})
+    again = pickled(engine, apart=True)
+    monkeypatch.setattr(CrowdGroup, "_value", lambda self, row: pytest.fail("a row was looked at"))
+    assert again.publish_many("t", {"k": [1] * 50, "y": [*map(float, range(50))]}) > 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pyarrow as pa
 import pytest
 
 from driftline.model.table import TableDeclaration
-from driftline.recorded import gathering
+from driftline.recorded import gathering, inputs
 from driftline.recorded.changes import change_from
 from driftline.recorded.config import OrderConfig
 from driftline.recorded.inputs import Piece, ShardState, events_in, packed, packed_changes
@@ -90,10 +91,12 @@ class Drawn:
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("many", [1, 6])
-def test_in_bulk_as_one_by_one(many, monkeypatch):
+@pytest.mark.parametrize(("many", "together", "few"), [(1, 1 << 20, 8), (1, 25, 2), (6, 40, 8)])
+def test_in_bulk_as_one_by_one(many, together, few, monkeypatch):
     """If all are gathered, rows are taken at once; else those are gathered who are many."""
     monkeypatch.setattr(gathering, "MANY", many)
+    monkeypatch.setattr(inputs, "_TOGETHER", together)
+    monkeypatch.setattr(inputs, "_FEW", few)
     taken = gathered = 0
     for seed in range(12):
         state = told_alike(seed)
@@ -109,7 +112,11 @@ def told_alike(seed: int) -> ShardState:
     found, wanted = [], []
     for _ in range(6):
         changes, rows = drawn.changes(), drawn.rows()
-        pieces = [Piece(rows.column(0)[0].as_py(), False, len(rows), packed_rows(rows))]
+        cut = drawn.draw.randrange(len(rows) + 1)
+        some = [one for one in (rows.slice(0, cut), rows.slice(cut)) if len(one)]
+        pieces = [
+            Piece(one.column(0)[0].as_py(), False, len(one), packed_rows(one)) for one in some
+        ]
         if changes:
             pieces.append(Piece(changes[0][0], True, len(changes), packed_changes(changes)))
         found += bulk.take(packed(pieces))
@@ -121,3 +128,48 @@ def told_alike(seed: int) -> ShardState:
     told = [batch.filter(batch.column("problem").is_null()) for batch in found]
     assert answers_in(map(pa.Table.from_batches, ([one] for one in told))) == answers(wanted)
     return bulk
+
+
+def test_one_row_that_is_refused_costs_those_about_it(monkeypatch):
+    """The others are taken at once, in order: a row's last value is what came last."""
+    state = ShardState(TABLES, OrderConfig())
+    asked = {"id": "s", "text": VIEWS[0], "params": {"lo": 0, "hi": 9}}
+    state.take(packed([Piece(0, True, 1, packed_changes([(0, 0, change_from(asked, ""))]))]))
+    count, refused = 8_000, 5_001
+    values = [float(-number) for number in range(count)]
+    values[refused] = float("nan")
+    columns = {
+        "seq": range(1, count + 1),
+        "recorded": range(count),
+        "ce_type": ["t"] * count,
+        "ce_entered": range(count),
+        "k": ["a"] * count,
+        "y": values,
+        "z": [1] * count,
+    }
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count, field.type)
+        for field in SCHEMA
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    singly: list[int] = []
+    take_event = ShardState.take_event
+    monkeypatch.setattr(
+        ShardState,
+        "take_event",
+        lambda self, seq, event: singly.append(seq) or take_event(self, seq, event),
+    )
+    told = state.take(packed([Piece(1, False, count, packed_rows(batch))]))
+    least = {seq: row["MIN(y)"] for seq, row in values_told(told)}
+    assert least == {number + 1: values[number] for number in range(count) if number != refused}
+    assert refused + 1 in singly
+    assert len(singly) <= 1_000
+
+
+def values_told(told):
+    for batch in told:
+        for seq, values in zip(batch["seq"].to_pylist(), batch["values"].to_pylist(), strict=True):
+            if values is not None:
+                yield seq, json.loads(values)

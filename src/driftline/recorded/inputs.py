@@ -56,6 +56,35 @@ def unpacked(inputs: bytes) -> Iterator[Piece]:
         yield Piece(*one)
 
 
+_TOGETHER = 1 << 20
+"""So many rows are taken at once: what is kept of an item is its last row, once."""
+_FEW = 1_000
+"""So many are taken one by one when one of them is refused."""
+
+
+def _in_order(pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch | bytes]:
+    """Events that follow one another, many in one batch, and changes between them."""
+    waiting: list[pa.RecordBatch] = []
+    for piece in pieces:
+        batches = [] if piece.is_change else [*pa.ipc.open_stream(piece.content)]
+        for batch in batches:
+            rows = sum(map(len, waiting), len(batch))
+            if waiting and (waiting[0].schema != batch.schema or rows > _TOGETHER):
+                yield from _combined(waiting)
+                waiting = []
+            waiting.append(batch)
+        if piece.is_change:
+            yield from _combined(waiting)
+            waiting = []
+            yield piece.content
+    yield from _combined(waiting)
+
+
+def _combined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
 class ShardState:
     """An interpreter that is given pieces, events in their order."""
 
@@ -75,37 +104,49 @@ class ShardState:
         """What is told of the pieces."""
         told: list[pa.RecordBatch] = []
         rows: list[Row] = []
-        for piece in unpacked(inputs):
-            if piece.is_change:
-                rows += self.interpreter.take_changes(pickle.loads(piece.content))
-                continue
-            for batch in pa.ipc.open_stream(piece.content):
-                many, left = self._take_many(batch)
-                told += many
-                for seq, event in events_in(left, self._default_type):
-                    rows += self.take_event(seq, event)
+        for some in _in_order(unpacked(inputs)):
+            if isinstance(some, pa.RecordBatch):
+                self._take_events(some, told, rows)
+            else:
+                rows += self.interpreter.take_changes(pickle.loads(some))
         return [*told, table_of(rows)] if rows else told
 
-    def _take_many(self, batch: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
-        """What is told of rows that can be taken at once, and the other rows."""
-        if not self._order.is_recorded or TYPE not in batch.schema.names:
-            return [], batch
-        types = batch.column(TYPE)
-        types = types.fill_null(self._default_type) if self._default_type else types
-        told: list[pa.RecordBatch] = []
+    def _take_events(
+        self, batch: pa.RecordBatch, told: list[pa.RecordBatch], rows: list[Row]
+    ) -> None:
         left = np.ones(len(batch), np.bool_)
-        for type in types.unique().to_pylist():
-            if type is None or not self.interpreter.takes_many(type):
-                continue
-            these = np.asarray(pc.fill_null(pc.equal(types, type), False))
-            some = batch if these.all() else batch.filter(pa.array(these))
-            # One by one, if one of them is refused or is no event: the others are told.
-            with suppress(TableError, InvalidValue):
-                found = self._take_type(type, some)
-                if found is not None:
-                    told += found
+        if self._order.is_recorded and TYPE in batch.schema.names:
+            types = batch.column(TYPE)
+            types = types.fill_null(self._default_type) if self._default_type else types
+            for type in types.unique().to_pylist():
+                # Whom such rows concern, no rows of another type do.
+                if type is not None and self.interpreter.takes_many(type):
+                    these = np.asarray(pc.fill_null(pc.equal(types, type), False))
+                    some = batch if these.all() else batch.filter(pa.array(these))
+                    self._take_many(type, some, told, rows)
                     left &= ~these
-        return told, batch if left.all() else batch.filter(pa.array(left))
+        if left.any():
+            rows += self._one_by_one(batch if left.all() else batch.filter(pa.array(left)))
+
+    def _take_many(
+        self, type: str, batch: pa.RecordBatch, told: list[pa.RecordBatch], rows: list[Row]
+    ) -> None:
+        """Rows of a table at once, but for those about one that is refused or is no event."""
+        found = None
+        with suppress(TableError, InvalidValue):
+            found = self._take_type(type, batch)
+        if found is not None:
+            told += found
+        elif len(batch) <= _FEW:
+            rows += self._one_by_one(batch)
+        else:
+            half = len(batch) // 2
+            self._take_many(type, batch.slice(0, half), told, rows)
+            self._take_many(type, batch.slice(half), told, rows)
+
+    def _one_by_one(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        for seq, event in events_in(batch, self._default_type):
+            yield from self.take_event(seq, event)
 
     def _take_type(self, type: str, batch: pa.RecordBatch) -> list[pa.RecordBatch] | None:
         seqs = batch.column(SEQ).to_numpy()

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from driftline.errors import FileRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MATCHED = "matched"
 TOLD = "told"
@@ -96,6 +98,9 @@ def committed_files(out: str, table: str) -> list[str]:
 
 def committed_tables(out: str, table: str) -> Iterator[pa.Table]:
     """What is in the files that count, one by one: their columns may differ."""
+    # Loaded when needed: processes that only commit start often.
+    import pyarrow.parquet as pq
+
     for file in committed_files(out, table):
         yield pq.read_table(file)
 

@@ -34,14 +34,24 @@ from driftline.recorded.versions import At, Versions
 from driftline.spark.manifest import MATCHED, REFUSED, pipeline_id
 from driftline.spark.match import Transform
 from driftline.spark.pieces import EVENTS, PIECES, REFUSED_ROWS, Piece, carried, piece_of, pieces_in
+from driftline.spark.slices import opened
 from driftline.spark.subscriptions import Packed, matcher_for
+from driftline.spark.tables import written
+
+MATCH = "match"
 
 
 def matched(
-    checkpoint: str, tables: Mapping[str, TableDeclaration], default_type: str | None = None
+    checkpoint: str,
+    tables: Mapping[str, TableDeclaration],
+    default_type: str | None = None,
+    out: str | None = None,
 ) -> Transform:
-    """A transform of pieces: events become those that are told, and those that are refused."""
-    stage = Matching(checkpoint, dict(tables), default_type)
+    """A transform of pieces: events become those that are told, and those that are refused.
+
+    With `out` they are written there, and the pieces say which files they are in.
+    """
+    stage = Matching(checkpoint, dict(tables), default_type, out)
 
     def transform(pieces: DataFrame) -> DataFrame:
         return pieces.mapInArrow(stage, PIECES)
@@ -56,16 +66,20 @@ class Matching:
     checkpoint: str
     tables: dict[str, TableDeclaration]
     default_type: str | None
+    out: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        told = self._matched(opened(pieces_in(batches), self.checkpoint))
+        return carried(told if self.out is None else written(told, self.out, MATCH))
+
+    def _matched(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         versions = versions_of(self.checkpoint)
-        for piece in pieces_in(batches):
+        for piece in pieces:
             if piece.table != EVENTS:
-                yield from carried([piece])
+                yield piece
                 continue
             for batch in piece.batches():
-                at = versions.at(piece.first)
-                yield from carried(self._told(batch, at))
+                yield from self._told(batch, versions.at(piece.first))
 
     def _told(self, batch: pa.RecordBatch, at: At) -> Iterator[Piece]:
         names = tuple(batch.schema.names[2:])

@@ -11,7 +11,6 @@ The directory must be on a file system where renaming is atomic and which all wo
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,13 +18,11 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from driftline.errors import FileRefused
 from driftline.recorded.sequence import replace_file, sync
-from driftline.spark.manifest import MANIFESTS, REFUSED, TOLD, Manifest, Written, committed_batch
-from driftline.spark.pieces import REFUSED_ROWS, pieces_in
+from driftline.spark.manifest import MANIFESTS, Manifest, Written, committed_batch
 
 
 @dataclass
@@ -45,17 +42,12 @@ class ManifestWriter(DataSourceStreamArrowWriter):
         self._offsets = offsets
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """In a worker: a file for each table that there are rows of."""
-        writers: dict[tuple[str, pa.Schema], _TableFile] = {}
-        for piece in pieces_in(iterator):
-            for batch in piece.batches():
-                for table, rows in _apart(piece.table, batch):
-                    # Ids may be texts here and numbers of texts there, which are other columns.
-                    which = table, rows.schema
-                    if which not in writers:
-                        writers[which] = _TableFile(self._out, table, self._query)
-                    writers[which].write(rows)
-        return Message(tuple(one.close() for one in writers.values()))
+        """In a worker: put what is in no file yet into one."""
+        # Loaded when needed: the process that commits, and starts often, writes no tables.
+        from driftline.spark.pieces import pieces_in
+        from driftline.spark.tables import write_tables
+
+        return Message(tuple(write_tables(pieces_in(iterator), self._out, self._query)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver: let the batch count; pass over one that does already."""
@@ -82,49 +74,6 @@ class ManifestWriter(DataSourceStreamArrowWriter):
         for message in messages:
             if isinstance(message, Message):
                 _remove(self._out, list(message.files))
-
-
-def _apart(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """What was told, and what a shard refused."""
-    if table != TOLD or batch.column("problem").null_count == len(batch):
-        yield table, batch.drop_columns(["problem"]) if table == TOLD else batch
-        return
-    refused = batch.column("problem").is_valid()
-    told = batch.filter(batch.column("problem").is_null()).drop_columns(["problem"])
-    if told.num_rows:
-        yield TOLD, told
-    rows = batch.filter(refused)
-    nothing = pa.nulls(len(rows), pa.string())
-    arrays = [rows.column("seq"), nothing, nothing, rows.column("problem")]
-    yield REFUSED, pa.RecordBatch.from_arrays(arrays, schema=REFUSED_ROWS)
-
-
-class _TableFile:
-    """A Parquet file that is being written."""
-
-    def __init__(self, out: str, table: str, query: str) -> None:
-        self._out = out
-        self._table = table
-        self._path = f"{table}/{query}-{uuid.uuid4().hex}.parquet"
-        self._file = Path(out, self._path)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._writer: pq.ParquetWriter | None = None
-        self._rows = self._told = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._file, batch.schema)
-        self._writer.write_batch(batch)
-        self._rows += batch.num_rows
-        if "subscriptions" in batch.schema.names:
-            ids = batch.column("subscriptions")
-            self._told += len(ids.flatten())
-
-    def close(self) -> Written:
-        assert self._writer is not None
-        self._writer.close()
-        sync(self._file)
-        return Written(self._table, self._path, self._rows, self._told)
 
 
 def _by_path(one: Written) -> str:

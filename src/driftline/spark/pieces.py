@@ -5,7 +5,8 @@ without looking inside, which costs nothing by the row; whoever wants rows takes
 
     shard     int      whom it is for, where that matters
     first     bigint   the number in the sequence it begins with
-    table     string   what its rows are: events, changes, matched, told, refused
+    table     string   what its rows are: events, changes, matched, told, refused; or where they
+                       are: a slice of a file, or one that was written
     rows      bigint   how many
     content   binary   the rows
 """
@@ -23,6 +24,7 @@ from driftline.recorded.packing import packed_events
 
 EVENTS = "events"
 CHANGES = "changes"
+WRITTEN = "written"
 
 PIECES = T.StructType(
     [
@@ -61,21 +63,31 @@ class Piece(NamedTuple):
     first: int
     table: str
     rows: int
-    content: bytes
+    content: bytes | pa.RecordBatch
+    """Bytes, once it has come from somewhere or is to go there."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its rows."""
-        yield from pa.ipc.open_stream(self.content)
+        if isinstance(self.content, pa.RecordBatch):
+            yield self.content
+        else:
+            yield from pa.ipc.open_stream(self.content)
 
     def things(self) -> list[Any]:
         """What it holds that are no rows."""
         found: list[Any] = pickle.loads(self.content)
         return found
 
+    def packed(self) -> Piece:
+        """The same in bytes."""
+        if isinstance(self.content, pa.RecordBatch):
+            return self._replace(content=packed_events(self.content))
+        return self
+
 
 def piece_of(table: str, first: int, batch: pa.RecordBatch, shard: int = 0) -> Piece:
     """A piece of some rows."""
-    return Piece(shard, first, table, batch.num_rows, packed_events(batch))
+    return Piece(shard, first, table, batch.num_rows, batch)
 
 
 def things_of(table: str, first: int, things: list[Any], shard: int = 0) -> Piece:
@@ -86,7 +98,8 @@ def things_of(table: str, first: int, things: list[Any], shard: int = 0) -> Piec
 def carried(pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
     """Pieces as Spark is given them, a few megabytes at a time."""
     for piece in pieces:
-        arrays = [pa.array([one], field.type) for one, field in zip(piece, _ARROW, strict=True)]
+        cells = zip(piece.packed(), _ARROW, strict=True)
+        arrays = [pa.array([one], field.type) for one, field in cells]
         yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 

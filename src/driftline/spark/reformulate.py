@@ -38,6 +38,10 @@ from driftline.spark.match import Transform
 from driftline.spark.matched import versions_of
 from driftline.spark.pieces import CHANGES, EVENTS, PIECES, Piece, carried, piece_of, pieces_in
 from driftline.spark.private import private, user
+from driftline.spark.slices import opened
+from driftline.spark.tables import written
+
+REFORMULATE = "reformulate"
 
 _TRUTH = StructType(
     [
@@ -91,7 +95,7 @@ class Routing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         versions = versions_of(self.checkpoint)
-        for piece in pieces_in(batches):
+        for piece in opened(pieces_in(batches), self.checkpoint):
             if piece.table == CHANGES:
                 yield from carried(self._changes(piece))
             elif piece.table == EVENTS:
@@ -149,8 +153,9 @@ class Shards(StatefulProcessor):
             packing.packed(pieces),
             self._config.run.replayed,
         )
-        found = [piece_of(TOLD, _first(batch), batch, shard) for batch in told]
-        yield pd.DataFrame(found, columns=list(PIECES.fieldNames()))
+        found = (piece_of(TOLD, _first(batch), batch, shard) for batch in told)
+        files = written(found, self._config.out.path, REFORMULATE)
+        yield pd.DataFrame(files, columns=list(PIECES.fieldNames()))
 
     def _begin(self, shard: int) -> ShardState:
         config, places = self._config, self._config.places

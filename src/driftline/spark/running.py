@@ -37,13 +37,10 @@ from driftline.spark.manifest import (
     committed,
     remains,
 )
-from driftline.spark.matched import matched
-from driftline.spark.reformulate import reformulated
+from driftline.spark.matched import MATCH, matched
+from driftline.spark.reformulate import REFORMULATE, reformulated
 from driftline.spark.session import prepare
 from driftline.spark.source import NAME, DriftlineSource
-
-MATCH = "match"
-REFORMULATE = "reformulate"
 
 _LOOK_S = 0.1
 """How often we look for files, and at the queries."""
@@ -193,11 +190,13 @@ class Run:
             "changes": str(name == REFORMULATE).lower(),
             "limit": str(config.run.events_per_batch),
             "slices": str(self.spark.sparkContext.defaultParallelism),
+            "later": "true",
         }
         pieces = self.spark.readStream.format(NAME).options(**options).load()
         if name == MATCH:
             tables = {table: kept.declaration for table, kept in config.places.tables.items()}
-            pieces = pieces.transform(matched(checkpoint, tables, config.events.default_type))
+            stage = matched(checkpoint, tables, config.events.default_type, config.out.path)
+            pieces = pieces.transform(stage)
         else:
             pieces = pieces.transform(reformulated(config, self.spark))
         writer = pieces.writeStream.format(NAME).queryName(name).outputMode("append")

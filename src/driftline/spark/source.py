@@ -8,6 +8,7 @@ recorded; a `Recorder` does that.
     changes       "true": with the changes; else events, and what was refused when it was recorded
     limit         so many rows in a batch
     slices        so many tasks for a large batch
+    later         "true": not rows, but where they are, for a stage that reads them itself
 
 As a sink, `driftline` writes pieces to the tables of a directory (see `out`).
 
@@ -21,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -35,21 +35,10 @@ from pyspark.sql.types import StructType
 
 from driftline.errors import FileRefused, InvalidValue
 from driftline.recorded.sequence import RecordedSequence, Segment, What
-from driftline.spark.manifest import REFUSED, pipeline_id
+from driftline.spark.manifest import pipeline_id
 from driftline.spark.out import ManifestWriter
-from driftline.spark.pieces import (
-    CHANGES,
-    EVENTS,
-    PIECES,
-    REFUSED_ROWS,
-    Piece,
-    carried,
-    piece_of,
-    things_of,
-)
-
-if TYPE_CHECKING:
-    from driftline.recorded.book import Page
+from driftline.spark.pieces import PIECES, carried
+from driftline.spark.slices import opened, slice_of
 
 NAME = "driftline"
 _LEAST = 20_000
@@ -100,6 +89,7 @@ class SequenceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._changes = options.get("changes", "false") == "true"
         self._limit = int(options.get("limit", 1_000_000))
         self._slices = int(options.get("slices", 2))
+        self._later = options.get("later", "false") == "true"
         self._sequence = RecordedSequence(self._root / "sequence")
         self._target: int | None = None
 
@@ -149,54 +139,8 @@ class SequenceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return slices
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one share, in pieces that are of one file each."""
+        """The parts of one share; what is in them, or where that is."""
         assert isinstance(partition, Slices)
         for segment, low, high in partition.parts:
-            yield from carried(self._pieces(segment, low, high))
-
-    def _pieces(self, segment: Segment, low: int, high: int) -> Iterator[Piece]:
-        if segment.what is What.EVENTS:
-            # Loaded when needed: the process that plans batches, and starts often, needs none.
-            from driftline.recorded.reading import read, read_columns
-
-            for batch in read(segment, low, high, read_columns(self._root)):
-                if batch.num_rows:
-                    yield piece_of(EVENTS, batch.column(0)[0].as_py(), batch)
-        elif segment.what is What.CHANGES and self._changes:
-            yield from self._shown(segment, low, high)
-        elif not self._changes:
-            refused = [(segment.first, segment.problem)]
-            if segment.what is What.CHANGES:
-                refused = self._refused(segment, low, high)
-            if refused:
-                columns: list[list[Any]] = [list(one) for one in zip(*refused, strict=True)]
-                files, contents = [segment.path] * len(refused), [None] * len(refused)
-                arrays = [columns[0], files, contents, columns[1]]
-                batch = pa.RecordBatch.from_arrays(
-                    [pa.array(a, f.type) for a, f in zip(arrays, REFUSED_ROWS, strict=True)],
-                    schema=REFUSED_ROWS,
-                )
-                yield piece_of(REFUSED, segment.first, batch)
-
-    def _pages(self, segment: Segment) -> Iterator[Page]:
-        from driftline.recorded.pages import Pages
-
-        return Pages(self._root / "book").between(segment.first, segment.end)
-
-    def _shown(self, segment: Segment, low: int, high: int) -> Iterator[Piece]:
-        shown = [
-            one
-            for page in self._pages(segment)
-            for one in page.shown
-            if low <= one[0] - segment.first < high
-        ]
-        if shown:
-            yield things_of(CHANGES, segment.first + low, shown)
-
-    def _refused(self, segment: Segment, low: int, high: int) -> list[tuple[int, Any]]:
-        return [
-            (seq, problem)
-            for page in self._pages(segment)
-            for seq, problem in page.refused
-            if low <= seq - segment.first < high
-        ]
+            part = slice_of(segment, low, high, changes=self._changes)
+            yield from carried([part] if self._later else opened([part], str(self._root)))

@@ -58,6 +58,7 @@ class CrowdGroup:
     ) -> None:
         self.attribute = attribute_of(view)
         self.rest = rest
+        self._all = rest == TRUE
         self.pin = pin
         self.members = Members(move.rule, label_bits)
         self._move = move
@@ -108,7 +109,7 @@ class CrowdGroup:
     # Events.
 
     def _value(self, row: Event) -> float | None:
-        if self.rest is not TRUE and self.rest.evaluate(Scope(row)) is not True:
+        if not self._all and self.rest.evaluate(Scope(row)) is not True:
             return None
         return self.number_of(row)
 
@@ -136,7 +137,7 @@ class CrowdGroup:
 
     def counting(self, rows: Rows, places: Places) -> Counting:
         """Which of its item's rows count, and their values."""
-        numbers = rows.numbers(self.attribute) if self.rest is TRUE else None
+        numbers = rows.numbers(self.attribute) if self._all else None
         if numbers is None:
             found = [self._value(row) for row in rows.take(places)]
             counts = np.array([value is not None for value in found], np.bool_)
