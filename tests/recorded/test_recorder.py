@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from driftline.errors import FileRefused
+from driftline.recorded import book
 from driftline.recorded.pages import Pages
 from driftline.recorded.recorder import Recorder
 from driftline.recorded.sequence import RecordedSequence, What
@@ -47,6 +48,19 @@ def test_files_get_numbers_by_their_dates_once(world):
         ("changes", 14, 1),
         ("events", 15, 2),
     ]
+
+
+def test_what_follows_from_many_changes_is_on_several_pages(world, monkeypatch):
+    monkeypatch.setattr(book, "PAGE", 3)
+    world.changes(*EVERYTHING, {"op": "cancel", "id": "nobody"})
+    world.quotes(0, 2)
+    world.changes({"op": "cancel", "id": "filter"})
+    world.record()
+    pages = Pages(world.config.checkpoint / "book")
+    assert sorted(pages.numbers()) == [(0, 3), (3, 5), (7, 8)]
+    assert [page.first for page in pages.between(2, 5)] == [0, 3]
+    sequence = RecordedSequence(world.config.checkpoint / "sequence").refresh()
+    assert [one.refused for one in sequence] == [1, 0, 0]
 
 
 @pytest.mark.parametrize("folder", ["events", "changes"])

@@ -12,6 +12,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
+from driftline.recorded import book
 from driftline.recorded.config import PipelineConfig
 from driftline.recorded.replay import Answer, answers_in
 from driftline.spark.manifest import MATCHED, TOLD, committed_files
@@ -56,7 +57,8 @@ def test_in_one_batch(spark, tmp_path, some, wanted):
     assert wanted.total() > 5000
 
 
-def test_in_small_batches_of_three_shards(spark, tmp_path, some, wanted):
+def test_in_small_batches_of_three_shards(spark, tmp_path, some, wanted, monkeypatch):
+    monkeypatch.setattr(book, "PAGE", 37)
     recorded(some, tmp_path, parquet=False)
     config = config_of(some, tmp_path, shards=3, events_per_batch=997, replayed=500)
     done = Run(spark, config).once()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from driftline.model.event import Event
+from driftline.recorded import book
 from driftline.recorded.config import OrderConfig
 from driftline.recorded.inputs import Piece as Given
 from driftline.recorded.inputs import ShardState, packed
@@ -214,7 +215,9 @@ def test_lines_that_are_no_events_are_refused_with_what_they_were(tmp_path):
     assert {seq for seq, id, *_ in stages.answers if id == "filter"} == {4, 14}
 
 
-def test_changes_that_are_refused_change_nothing_and_are_told_once(world):
+@pytest.mark.parametrize("page", [1, 2, book.PAGE])
+def test_changes_that_are_refused_change_nothing_and_are_told_once(world, monkeypatch, page):
+    monkeypatch.setattr(book, "PAGE", page)
     world.changes(
         {"op": "set", "id": "nobody", "params": {}},
         {"op": "set", "id": "filter", "params": {"q": 1}},

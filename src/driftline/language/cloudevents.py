@@ -121,6 +121,8 @@ def event_to(event: Event) -> dict[str, Any]:
 
 def value_from(value: object, where: str) -> Value:
     """One JSON value; `@time`, `@bytes` and `@float` objects stand for what JSON cannot say."""
+    if isinstance(value, float | int | str):
+        return admit(value, where)
     if isinstance(value, Mapping) and len(value) == 1:
         ((tag, inner),) = value.items()
         if tag == "@time":

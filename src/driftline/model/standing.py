@@ -88,8 +88,11 @@ def admitted_params(
     """The parameters checked against the text, and against the kinds they had before."""
     wanted, kinds = _asked(statement)
     params = {str(name): value for name, value in items_of(params, "parameters")}
-    missing = tuple(sorted(wanted - params.keys()))
-    extra = tuple(sorted(params.keys() - wanted))
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    if wanted != params.keys():
+        missing = tuple(sorted(wanted - params.keys()))
+        extra = tuple(sorted(params.keys() - wanted))
     admitted: dict[str, Value] = {}
     ill_typed = []
     for name in sorted(wanted & params.keys()):

@@ -91,6 +91,8 @@ def admit(value: object, where: str) -> Value:
         return value  # type: ignore[return-value]  # narrowed by the identity test above
     if kind is str:
         return _admit_string(value, where)  # type: ignore[arg-type]
+    if kind is int and INTEGER_MIN <= value <= INTEGER_MAX:  # type: ignore[operator]
+        return value  # type: ignore[return-value]
     if isinstance(value, bool):
         return bool(value)
     if isinstance(value, numbers.Integral):

@@ -11,12 +11,12 @@ checks every change against what stands, and notes what follows from it:
     env        the environment from a number on
     refused    what could not be honoured, with the reason; it changes nothing
 
-What follows from one file is a `Page`, written beside the sequence and never changed.
+What follows from one file is a `Page` or several, written beside the sequence and never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driftline.errors import DriftlineError, InvalidValue
@@ -25,6 +25,9 @@ from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.recorded.changes import Cancel, Change, Delete, Env, Restate, Set, Subscribe
 from driftline.recorded.places import Place, Places
+
+PAGE = 50_000
+"""So many changes are on a page: whoever wants to know of some reads no more than that."""
 
 
 @dataclass(slots=True)
@@ -69,8 +72,15 @@ class Book:
         """Was there ever a subscription that needs memory?"""
         return self._remembers
 
-    def write(self, first: int, recorded: int, changes: Iterable[Change | DriftlineError]) -> Page:
+    def pages(
+        self, first: int, recorded: int, changes: Sequence[Change | DriftlineError]
+    ) -> Iterator[Page]:
         """Take in the changes of one file; those that say none come as the error they are."""
+        for at in range(0, len(changes), PAGE):
+            yield self.write(first + at, recorded, changes[at : at + PAGE])
+
+    def write(self, first: int, recorded: int, changes: Iterable[Change | DriftlineError]) -> Page:
+        """The same for as many as are on one page."""
         page = Page(first, first)
         for change in changes:
             seq = page.end

@@ -226,7 +226,9 @@ def _statement(given: _Fields) -> Statement:
 
 
 def _on_change(given: _Fields) -> OnChange:
-    said = given.text("on_change") if given.has("on_change") else OnChange.SILENT
+    if not given.has("on_change"):
+        return OnChange.SILENT
+    said = given.text("on_change")
     if said not in tuple(OnChange):
         raise InvalidValue("on_change", " or ".join(OnChange), show(said))
     return OnChange(said)

@@ -1,6 +1,6 @@
 """Where is the book kept, so that every process can read what counts at a number?
 
-    <directory>/page-<first>-<end>    what follows from one file of changes (`book.Page`)
+    <directory>/page-<first>-<end>    what follows from changes of one file (`book.Page`)
     <directory>/base-<end>            everything as it stands before number <end>
 
 A page is written before its file is recorded, and never changed: whoever sees the numbers sees the
@@ -93,9 +93,9 @@ class Pages:
         return max((end for end in self._ends("base") if end <= before), default=0)
 
     def between(self, start: int, before: int) -> Iterator[Page]:
-        """The pages of numbers from `start` on and up to `before`, in order."""
+        """The pages that hold numbers from `start` on and up to `before`, in order."""
         for first, end in sorted(self.numbers()):
-            if first >= start and first < before:
+            if end > start and first < before:
                 page: Page = self._read(f"page-{first}-{end}")  # type: ignore[assignment]
                 yield page
 

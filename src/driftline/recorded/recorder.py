@@ -24,6 +24,7 @@ from driftline.errors import DriftlineError, FileRefused
 from driftline.files import rows_of
 from driftline.recorded.book import Book, Page
 from driftline.recorded.changes import Change, change_from
+from driftline.recorded.collection import without_collection
 from driftline.recorded.config import PipelineConfig
 from driftline.recorded.pages import Pages
 from driftline.recorded.reading import (
@@ -99,6 +100,10 @@ class Recorder:
 
     def look(self, now: int) -> int:
         """Record what has come, at this time: how many rows that is."""
+        with without_collection():
+            return self._look(now)
+
+    def _look(self, now: int) -> int:
         found = []
         for changes, path in self._new(now):
             with suppress(FileNotFoundError):  # Gone again.
@@ -139,8 +144,12 @@ class Recorder:
         try:
             size, ends = size_and_ends(path)
             if is_changes:
-                page = self._page(path, first, now)
-                return Segment(path, What.CHANGES, first, page.end - first, size, ends, now)
+                rows = refused = 0
+                for page in self.book.pages(first, now, changes_in(path)):
+                    self.pages.write(page)
+                    self._since += len(page.filters)
+                    rows, refused = page.end - first, refused + len(page.refused)
+                return Segment(path, What.CHANGES, first, rows, size, ends, now, refused=refused)
             rows, schema = count_rows(path)
             is_text = self._columns().names == TEXT_SCHEMA.names
             if is_text != (schema is None):
@@ -149,12 +158,6 @@ class Recorder:
             return Segment(path, What.EVENTS, first, rows, size, ends, now)
         except FileRefused as problem:
             return Segment(path, What.NOTHING, first, 1, size, ends, now, str(problem))
-
-    def _page(self, path: str, first: int, now: int) -> Page:
-        page = self.book.write(first, now, changes_in(path))
-        self.pages.write(page)
-        self._since += len(page.filters)
-        return page
 
 
 def _locked(root: Path) -> int:
@@ -191,7 +194,8 @@ def _book(
     book = pages.book() or Book(config.places)
     for segment, _, _ in sequence.between(book.end, sequence.end):
         if segment.what is What.CHANGES:
-            known(book.write(segment.first, segment.recorded, changes_of(segment)))
+            for page in book.pages(segment.first, segment.recorded, changes_of(segment)):
+                known(page)
     return book
 
 

@@ -52,6 +52,8 @@ class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recorded: int
     """When, in microseconds since 1970."""
     problem: str | None = None
+    refused: int = 0
+    """How many of its changes were, which the book's pages name."""
 
     @property
     def end(self) -> int:

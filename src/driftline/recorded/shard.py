@@ -13,15 +13,15 @@ repeated) it is not used: the snapshot is loaded and the inputs since are taken 
 
 from __future__ import annotations
 
-import gc
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from driftline.errors import FileRefused
+from driftline.recorded.collection import without_collection
 from driftline.recorded.held import Place, read_held, write_held
 
 REPLAYED = 200_000
@@ -91,20 +91,8 @@ def advance(
     replayed: int = REPLAYED,
 ) -> Any:
     """Take a batch of inputs: what follows from them. Memory is the next version's then."""
-    with _without_collection():
+    with without_collection():
         return _advance(memory, files, begin, inputs, replayed)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Let Python not look for cycles meanwhile: it would look at all that is loaded, many times."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _advance(

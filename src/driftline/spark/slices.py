@@ -46,20 +46,17 @@ def _in_slice(root: Path, segment: Segment, low: int, high: int, changes: bool) 
             if batch.num_rows:
                 yield piece_of(EVENTS, batch.column(0)[0].as_py(), batch)
     elif segment.what is What.CHANGES and changes:
-        shown = [
-            one
-            for page in _pages(root, segment)
-            for one in page.shown
-            if low <= one[0] - segment.first < high
-        ]
-        if shown:
-            yield things_of(CHANGES, segment.first + low, shown)
+        for page in _pages(root, segment, low, high):
+            shown = [one for one in page.shown if low <= one[0] - segment.first < high]
+            if shown:
+                yield things_of(CHANGES, shown[0][0], shown)
     elif not changes:
         refused: list[tuple[int, Any]] = [(segment.first, segment.problem)]
         if segment.what is What.CHANGES:
+            pages = _pages(root, segment, low, high) if segment.refused else ()
             refused = [
                 (seq, problem)
-                for page in _pages(root, segment)
+                for page in pages
                 for seq, problem in page.refused
                 if low <= seq - segment.first < high
             ]
@@ -67,10 +64,10 @@ def _in_slice(root: Path, segment: Segment, low: int, high: int, changes: bool) 
             yield piece_of(REFUSED, segment.first, _refused(segment, refused))
 
 
-def _pages(root: Path, segment: Segment) -> Iterator[Page]:
+def _pages(root: Path, segment: Segment, low: int, high: int) -> Iterator[Page]:
     from driftline.recorded.pages import Pages
 
-    return Pages(root / "book").between(segment.first, segment.end)
+    return Pages(root / "book").between(segment.first + low, segment.first + high)
 
 
 def _refused(segment: Segment, refused: list[tuple[int, Any]]) -> pa.RecordBatch:

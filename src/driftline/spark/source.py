@@ -34,7 +34,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from driftline.errors import FileRefused, InvalidValue
-from driftline.recorded.sequence import RecordedSequence, Segment, What
+from driftline.recorded.sequence import RecordedSequence, Segment
 from driftline.spark.manifest import pipeline_id
 from driftline.spark.out import ManifestWriter
 from driftline.spark.pieces import PIECES, carried
@@ -131,8 +131,7 @@ class SequenceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if room == 0:
                     slices.append(Slices([]))
                     room = share
-                # A file of changes is one page.
-                cut = high if segment.what is not What.EVENTS else min(high, low + room)
+                cut = min(high, low + room)
                 slices[-1].parts.append((segment, low, cut))
                 room = max(room - (cut - low), 0)
                 low = cut
