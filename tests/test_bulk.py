@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from driftline import Event, parse
-from driftline.bulk import IDS, clean_columns, match_batch, match_events
+from driftline.bulk import IDS, clean_columns, in_texts, match_batch, match_events
 from driftline.language.columns import Layout, events_of, layout_of
 from driftline.matching.lazy import Lazy
+from driftline.matching.roster import Roster
 from driftline.matching.scan import Scan
+from driftline.matching.shared import Shared
 from driftline.model.standing import Standing
 from driftline.model.value import Kind, microseconds_of
 from driftline.testing.filters import THEMES
@@ -253,3 +255,25 @@ def test_ids_are_in_the_order_of_adding_and_many_or_few() -> None:
     assert match_events(lazy, [*events, "amiss"], {}).ids.to_pylist() == [ids, None, ["0"], None]
     assert match_events(lazy, events[1:], {}).ids.to_pylist() == [None, ["0"]]
     assert match_events(lazy, [], {}).ids.to_pylist() == []
+
+
+@pytest.mark.parametrize(("found", "rows"), [(99, 1), (100, 4)])
+def test_ids_that_lie_in_a_file_are_texts_or_numbers_of_texts(found, rows, tmp_path) -> None:
+    """Numbers, if more are found than there are: what is written is not what is held."""
+    said = Standing.of(parse("SELECT * FROM quote WHERE x > :low"), {"low": 1})
+    never = Standing.of(parse("SELECT * FROM quote WHERE x > 9"), {})
+    ids = [f"s{number}" for number in range(found)]
+    others = [(f"n{number}", never) for number in range(100 - found)]
+    held = Shared.of(Roster.of([*((id, said) for id in ids), *others]))
+    held.write(tmp_path / "a.index")
+    held = Shared.open(tmp_path / "a.index")
+    # The last satisfies nothing.
+    values = [2.0] * rows + [0.0]
+    batch = pa.record_batch({"ce_type": ["quote"] * (rows + 1), "x": values})
+    told = match_batch(held, batch, layout_of(batch.schema, "batch"), {})
+    assert pa.types.is_dictionary(told.ids.type.value_type) == (rows > 1)
+    assert in_texts(told.ids).type == IDS
+    assert [one and sorted(one) for one in in_texts(told.ids).to_pylist()] == [
+        *[sorted(ids)] * rows,
+        None,
+    ]

@@ -68,21 +68,24 @@ def match_events(
 
 
 def _lists(found: Matches, offsets: NDArray[np.int64]) -> pa.ListArray:
+    """The ids of each row. A batch should not cost what is held, only what is found."""
     names, numbers = found.names, found.numbers
-    if hasattr(names, "column"):
+    if len(numbers) >= len(names) and hasattr(names, "column"):
         ids = pa.DictionaryArray.from_arrays(pa.array(numbers), names.column())
-        none = pa.array(np.diff(offsets) == 0)
-        kind = pa.list_(pa.field("element", ids.type, nullable=False))
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids, kind, mask=none)
-    if len(numbers) < len(names):  # A batch should not cost what is held, only what is found.
+    else:
+        ids = _texts(names, numbers)
+    none = pa.array(np.diff(offsets) == 0)
+    kind = pa.list_(pa.field("element", ids.type, nullable=False))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids, kind, mask=none)
+
+
+def _texts(names: Sequence[str], numbers: NDArray[np.int32]) -> pa.Array:
+    if hasattr(names, "column"):
+        return names.column().take(pa.array(numbers)).cast(pa.string())
+    if len(numbers) < len(names):
         used, inverse = np.unique(numbers, return_inverse=True)
         names, numbers = [names[number] for number in used.tolist()], inverse.astype(np.int32)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.array(names, pa.string()).take(pa.array(numbers)),
-        type=IDS,
-        mask=pa.array(np.diff(offsets) == 0),
-    )
+    return pa.array(names, pa.string()).take(pa.array(numbers))
 
 
 def in_texts(lists: pa.ListArray) -> pa.ListArray:

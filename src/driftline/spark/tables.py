@@ -90,13 +90,16 @@ class _TableFile:
 
 
 def _parquet(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer that looks for no least and greatest id, and packs no numbers of texts: either takes
-    longer than everything else, for next to nothing.
+    """A writer that looks for no least and greatest id, packs no ids, and gives them no numbers
+    unless they have some: any of that takes longer than everything else, for next to nothing.
     """
     others = [name for name in schema.names if name != _IDS]
+    ids = f"{_IDS}.list.element"
+    numbered = _IDS in schema.names and pa.types.is_dictionary(schema.field(_IDS).type.value_type)
     return pq.ParquetWriter(
         file,
         schema,
-        compression={**dict.fromkeys(others, "snappy"), f"{_IDS}.list.element": "none"},
+        compression={**dict.fromkeys(others, "snappy"), ids: "none"},
         write_statistics=others,
+        use_dictionary=[*others, ids] if numbered else others,
     )
