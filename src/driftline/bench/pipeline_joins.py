@@ -5,10 +5,10 @@
               their value, a hash join on the bin; the other conditions are looked at on what it
               finds
 
-Both sides lie in memory already, in columns, in bins where there are any, and ids are integers.
-*counted* only counts the pairs, and is the quickest answer there is. *listed* is what we are asked
-for: one row for each event with the ids it satisfies, in Parquet. Of bins the best width counts.
-All must find as many pairs as we do.
+Subscriptions lie in memory already, in columns, in bins where there are any. *counted* only counts
+the pairs of events that lie there too, and is the quickest answer there is. *listed* is what we are
+asked for: from Parquet to Parquet, one row for each event, with the ids (texts) it satisfies. Of
+bins the best width counts. All must find as many pairs as we do.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def joined(
         cpu[way.name] = took.us(asked)
     best = max((way for way in stated.ways() if way.binned), key=lambda way: counted[way.name])
     with _bins(spark, best):
-        took = _listed(spark, root, best.join, pairs)
+        took = _listed(spark, root, best.join, events.schema.names, pairs)
     spark.catalog.clearCache()
     quickest = max(counted, key=lambda name: counted[name])
     return Joined(
@@ -169,12 +169,16 @@ def _counted(spark: Spark, join: str) -> tuple[int, Took]:
     return _better_of_two(count)
 
 
-def _listed(spark: Spark, root: Path, join: str, pairs: int) -> Took:
-    """What a join takes to write what we write."""
+def _listed(spark: Spark, root: Path, join: str, names: list[str], pairs: int) -> Took:
+    """What a join takes to read what we read, and to write what we write."""
     out = str(root / "listed")
+    spark.catalog.uncacheTable("events")
+    spark.read.parquet(str(root / "events.parquet")).createOrReplaceTempView("events")
+    columns = ", ".join(f"first({name}) AS {name}" for name in names if name != "seq")
 
     def write() -> None:
-        rows = spark.sql(f"SELECT seq, collect_list(id) AS ids {join} GROUP BY seq")
+        ids = "collect_list(CAST(id AS STRING)) AS ids"
+        rows = spark.sql(f"SELECT seq, {columns}, {ids} {join} GROUP BY seq")
         rows.write.mode("overwrite").parquet(out)
 
     _, took = _better_of_two(write)

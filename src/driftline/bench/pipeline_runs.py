@@ -138,7 +138,8 @@ class Watched:
         if len(seen) < 2:
             return None
         (first, before), (last, after) = seen[0], seen[-1]
-        if before is None or after is None:
+        # What a process took that has ended meanwhile may be lost.
+        if before is None or after is None or after < before:
             return None
         return (after - before) / (last - first) * 1e6
 
