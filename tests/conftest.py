@@ -2,7 +2,7 @@
 
 Hypothesis prints the example it found and how to replay it. A test that draws from `random`
 takes the fixture `seed`, which prints its seed: `pytest --hypothesis-seed=N` replays it.
-DRIFTLINE_PROFILE=thorough tries twenty times as many examples.
+DRIFTLINE_PROFILE=thorough tries forty times as many examples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPARK = "spark"
 _SLOW_DATA = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile(
-    "default", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_SLOW_DATA
+    "default", max_examples=100, deadline=None, print_blob=True, suppress_health_check=_SLOW_DATA
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=4000)
 settings.load_profile(os.environ.get("DRIFTLINE_PROFILE", "default"))

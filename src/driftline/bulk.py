@@ -28,6 +28,9 @@ IDS = pa.list_(pa.field("element", pa.string(), nullable=False))
 _NAMES = (TYPE, ID, SOURCE)
 """The columns of the envelope that hold names, which are never empty."""
 
+_TEXT_BYTES_MAX = 1 << 30
+"""A column of texts can have twice as many; beyond this each text is there once."""
+
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -35,7 +38,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 class Told:
     """For each row of a batch the ids it is told to, null for none, and why it is no event.
 
-    Ids are texts, or numbers of texts (Arrow's dictionaries) where those are in a column already.
+    Ids are texts, or numbers of texts (Arrow's dictionaries): see `in_texts`.
     """
 
     ids: pa.ListArray
@@ -73,19 +76,23 @@ def _lists(found: Matches, offsets: NDArray[np.int64]) -> pa.ListArray:
     if len(numbers) >= len(names) and hasattr(names, "column"):
         ids = pa.DictionaryArray.from_arrays(pa.array(numbers), names.column())
     else:
-        ids = _texts(names, numbers)
+        ids = _named(names, numbers)
     none = pa.array(np.diff(offsets) == 0)
     kind = pa.list_(pa.field("element", ids.type, nullable=False))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids, kind, mask=none)
 
 
-def _texts(names: Sequence[str], numbers: NDArray[np.int32]) -> pa.Array:
+def _named(names: Sequence[str], numbers: NDArray[np.int32]) -> pa.Array:
     if hasattr(names, "column"):
         return names.column().take(pa.array(numbers)).cast(pa.string())
     if len(numbers) < len(names):
         used, inverse = np.unique(numbers, return_inverse=True)
         names, numbers = [names[number] for number in used.tolist()], inverse.astype(np.int32)
-    return pa.array(names, pa.string()).take(pa.array(numbers))
+    texts, where = pa.array(names, pa.string()), pa.array(numbers)
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest * len(numbers) > _TEXT_BYTES_MAX:
+        return pa.DictionaryArray.from_arrays(where, texts)
+    return texts.take(where)
 
 
 def in_texts(lists: pa.ListArray) -> pa.ListArray:

@@ -398,6 +398,10 @@ class Engine:
             self._broker.advertising.check(event.entering(now), party)
         return sum(self.publish(event, party=party) for event in events)
 
+    def hears_at_once(self, type: str) -> bool:
+        """Do rows of a table concern nobody who must be told of one after the other?"""
+        return self._together.can_take(type, is_heard=True)
+
     def publish_heard(self, type: str, columns: object, listener: Listener) -> int | None:
         """Publish rows in bulk to a listener, who is called with the place of the row, the handle
         and the notification; crowds keep what they are told. How many notifications that made.
@@ -405,7 +409,7 @@ class Engine:
         None, and nothing has happened, where rows must be published one after the other.
         """
         batch, now = batch_of(type, columns), self._now()
-        if not self._together.can_take(type, is_heard=True):
+        if not self.hears_at_once(type):
             return None
         self._listener = listener
         try:

@@ -64,7 +64,8 @@ def rows_of(path: Path) -> Iterator[tuple[int, object]]:
     if _is_parquet(path):
         try:
             rows = pq.read_table(path).to_pylist()
-        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        except (OSError, pa.ArrowException, ValueError, OverflowError, KeyError) as error:
+            # Also a time that Python has none for, or a zone that nobody knows.
             raise FileRefused(str(path), None, str(error)) from error
         for number, row in enumerate(rows, 1):
             yield number, {name: _nested(name, value) for name, value in row.items()}
@@ -85,11 +86,15 @@ def _nested(name: str, value: object) -> object:
             return msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             return value
-    if name == "params" and isinstance(value, list):
+    if name == "params" and isinstance(value, list) and all(map(_is_pair, value)):
         return dict(value)  # a map column
     if isinstance(value, dict):
         return {key: inner for key, inner in value.items() if inner is not None}
     return value
+
+
+def _is_pair(one: object) -> bool:
+    return isinstance(one, tuple) and len(one) == 2
 
 
 def count_events(path: Path) -> int:

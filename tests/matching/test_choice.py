@@ -75,7 +75,7 @@ def test_auto_becomes_an_index_beyond_a_few_and_stays_one() -> None:
 
 def test_auto_answers_as_scan_does_across_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driftline.matching.choice.FEW", 3)
-    check_matcher(Auto, settings(max_examples=60, stateful_step_count=40))
+    check_matcher(Auto, settings(max_examples=30, stateful_step_count=40))
 
 
 def test_a_few_subscriptions_load_no_compiled_code() -> None:

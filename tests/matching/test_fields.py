@@ -231,5 +231,5 @@ def test_any_program_is_exact_in_fields_without_the_compiler_too() -> None:
         PATCHED + "from hypothesis import settings\n"
         "from driftline.matching.index import Index\n"
         "from driftline.testing.checks import check_matcher\n"
-        "check_matcher(Index, settings(max_examples=80, stateful_step_count=40, deadline=None))",
+        "check_matcher(Index, settings(max_examples=40, stateful_step_count=40, deadline=None))",
     )

@@ -66,7 +66,7 @@ def test_any_program_finds_what_scan_finds_without_the_compiler_too() -> None:
         "from hypothesis import settings\n"
         "from driftline.matching.index import Index\n"
         "from driftline.testing.checks import check_matcher\n"
-        "check_matcher(Index, settings(max_examples=60, stateful_step_count=40, deadline=None))",
+        "check_matcher(Index, settings(max_examples=30, stateful_step_count=40, deadline=None))",
     )
 
 

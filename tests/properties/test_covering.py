@@ -83,7 +83,7 @@ def test_covers_is_never_wrongly_yes_for_any_two_plain_constraints() -> None:
         assert narrow <= wide or not covers(general, specific), (str(general), str(specific))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(conditions_on_x(), conditions_on_x())
 def test_covers_is_never_wrongly_yes_for_one_attribute(general, specific) -> None:
     if covers(Subscription(where=general), Subscription(where=specific)):
@@ -102,7 +102,7 @@ def test_a_domain_holds_all_values_that_satisfy_its_constraints(where) -> None:
                 assert domain.values is None or any(value == other for other in domain.values)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(
     strategies.subscriptions(variables=False),
     strategies.subscriptions(variables=False),
@@ -165,7 +165,7 @@ def test_what_one_filter_of_several_covers_the_several_cover(first, second, spec
             assert filters_cover(either.filters(), [narrow])
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(strategies.advertisements(), strategies.advertisements(), st.data())
 def test_covers_between_advertisements_is_never_wrongly_yes(general, specific, data) -> None:
     joined = Advertisement(
@@ -210,7 +210,7 @@ def test_intersects_is_never_wrongly_no_for_any_two_plain_constraints() -> None:
             assert intersects(advertised, Subscription(where=And((wanted.where, named))))
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(advertised_events(), strategies.subscriptions(), st.data())
 def test_intersects_is_never_wrongly_no(advertised_event, wanted, data) -> None:
     advertised, event = advertised_event

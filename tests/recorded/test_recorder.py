@@ -59,8 +59,8 @@ def test_what_follows_from_many_changes_is_on_several_pages(world, monkeypatch):
     pages = Pages(world.config.checkpoint / "book")
     assert sorted(pages.numbers()) == [(0, 3), (3, 5), (7, 8)]
     assert [page.first for page in pages.between(2, 5)] == [0, 3]
-    sequence = RecordedSequence(world.config.checkpoint / "sequence").refresh()
-    assert [one.refused for one in sequence] == [1, 0, 0]
+    assert [seq for seq, _ in pages.refused(0, 8)] == [4]
+    assert [*pages.refused(0, 4)] == [*pages.refused(5, 8)] == []
 
 
 @pytest.mark.parametrize("folder", ["events", "changes"])

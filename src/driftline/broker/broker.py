@@ -60,7 +60,7 @@ from driftline.model.message import (
     Resync,
 )
 from driftline.model.value import show
-from driftline.stateful.rows.change import is_derived
+from driftline.stateful.rows.change import check_published, is_derived
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.records import encode_parcel
@@ -419,8 +419,7 @@ class Broker:
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
         event = event.entering(now)
-        if is_derived(event.type):
-            raise InvalidValue("event type", "one that does not begin with $", show(event.type))
+        check_published(event)
         self.advertising.check(event, party)
         if self.tables:
             self.tables.admit(event)

@@ -161,6 +161,9 @@ class Book:
                     raise InvalidValue("restate", why, str(change.statement))
             standing = _moved(held.standing, time, change)
             self.remembered[change.id] = replace(held, standing=standing)
+            if isinstance(change, Set):
+                # All of them, also where only the start was set anew.
+                change = replace(change, params=standing.params)
         page.shown.append((seq, time, held.place.shards, change))
 
     def _check(self) -> None:

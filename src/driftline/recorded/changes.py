@@ -116,7 +116,7 @@ def change_from(row: object, default_id: str) -> Change:
     # A value may be null: the environment's.
     given = {name: value for name, value in row.items() if value is not None or name == "value"}
     op = given.pop("op", SUBSCRIBE)
-    read, keys = _READ.get(op, (None, frozenset()))
+    read, keys = _READ.get(op if isinstance(op, str) else "", (None, frozenset()))
     if read is None:
         raise InvalidValue("op", f"one of {', '.join(_READ)}", show(op))
     unknown = sorted(str(name) for name in given.keys() - keys - {"time"})

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.recorded.sequence import sync
+from driftline.recorded.sequence import sync, temporary_of
 
 _MAGIC = b"driftline held 1"
 _STAMP = 32
@@ -44,7 +44,7 @@ _USED = 0.5
 def write_held(path: Path, thing: object, stamp: bytes) -> None:
     """Write a file that is there as a whole or not at all, and on disk when this returns."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    temporary = temporary_of(path)
     try:
         with open(temporary, "w+b") as stream:
             _write(stream.fileno(), thing, _digest(stamp))

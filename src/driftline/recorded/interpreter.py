@@ -31,6 +31,7 @@ from driftline.recorded.changes import Cancel, Change, Delete, Env, Restate, Set
 from driftline.recorded.gathering import Gathering, Joining
 from driftline.recorded.places import Share
 from driftline.recorded.told import Row, table_of
+from driftline.stateful.rows.change import check_published
 
 Numbers = NDArray[np.int64]
 
@@ -120,8 +121,10 @@ class Interpreter:
         return rows
 
     def takes_many(self, type: str) -> bool:
-        """May rows of a table be taken at once, as far as this can be told without them?"""
-        if self._follows_time or type not in self._tables:
+        """Do rows of a table concern nobody who must be told of one after the other, or who is
+        told of other rows too?
+        """
+        if self._follows_time or type not in self._tables or not self._home.hears_at_once(type):
             return False
         return not (self._follows_events and self._passing._broker.edge.concern.anybody(type))
 
@@ -164,12 +167,13 @@ class Interpreter:
         return self._held(id).explain(event)
 
     def refuses(self, event: Event) -> bool:
-        """Is it a row that its table refuses?"""
+        """Is it one that nobody may publish, or a row that its table refuses?"""
         table = self._tables.get(event.type)
         try:
+            check_published(event)
             if table is not None:
                 table.admit(event)
-        except TableError:
+        except (InvalidValue, TableError):
             return True
         return False
 

@@ -1,6 +1,7 @@
 """Where is the book kept, so that every process can read what counts at a number?
 
     <directory>/page-<first>-<end>    what follows from changes of one file (`book.Page`)
+    <directory>/refused-<first>       which of them were refused, and why, if some were
     <directory>/base-<end>            everything as it stands before number <end>
 
 A page is written before its file is recorded, and never changed: whoever sees the numbers sees the
@@ -47,6 +48,8 @@ class Pages:
 
     def write(self, page: Page) -> None:
         """Keep a page."""
+        if page.refused:
+            self._write(f"refused-{page.first}", page.refused)
         self._write(f"page-{page.first}-{page.end}", page)
 
     def write_base(self, book: Book) -> None:
@@ -71,6 +74,9 @@ class Pages:
             for one in self._ends(kind):
                 if one > end:
                     (self._directory / f"{kind}-{one}").unlink()
+        for first in self._ends("refused"):
+            if first >= end:
+                (self._directory / f"refused-{first}").unlink()
 
     def book(self) -> Book | None:
         """The book as it stood at the last base; None: there was none yet."""
@@ -98,6 +104,16 @@ class Pages:
             if end > start and first < before:
                 page: Page = self._read(f"page-{first}-{end}")  # type: ignore[assignment]
                 yield page
+
+    def refused(self, start: int, before: int) -> Iterator[tuple[int, str]]:
+        """The changes with numbers from `start` on and up to `before` that were refused, and why;
+        pages of which nothing was are not read.
+        """
+        some = {*self._ends("refused")}
+        for first, end in sorted(self.numbers()):
+            if first in some and end > start and first < before:
+                found: list[tuple[int, str]] = self._read(f"refused-{first}")  # type: ignore[assignment]
+                yield from (one for one in found if start <= one[0] < before)
 
     def numbers(self) -> Iterator[tuple[int, int]]:
         """Of which numbers [first, end) there are pages."""

@@ -62,6 +62,10 @@ _ENVELOPE = (
     pa.field(ENTERED, _STAMP),
     pa.field(DATA, pa.string()),
 )
+_OURS = frozenset({SEQ, RECORDED, "subscriptions"})
+"""Columns that what is carried and written has beside the events' own: an attribute of such a name
+is carried in `ce_data`.
+"""
 _ENVELOPE_NAMES = frozenset(field.name for field in _ENVELOPE)
 
 COLUMNS = "columns.arrow"
@@ -76,7 +80,8 @@ def wide_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
     found: dict[str, pa.DataType] = {}
     for schema in schemas:
         for field in schema:
-            if field.name not in _ENVELOPE_NAMES and not pa.types.is_null(field.type):
+            taken = field.name in _ENVELOPE_NAMES or field.name in _OURS
+            if not taken and not pa.types.is_null(field.type):
                 found.setdefault(field.name, _plain(field.type))
     return pa.schema([*LEADING, *_ENVELOPE, *(pa.field(name, t) for name, t in found.items())])
 
@@ -152,12 +157,28 @@ def _wide(path: str, low: int, high: int) -> Iterator[_Numbered]:
             rows = file.metadata.row_group(group).num_rows
             if first < high and first + rows > low:
                 at = first
-                for batch in file.iter_batches(ROWS, row_groups=[group]):
+                for batch in _in_group(file, group, rows):
                     begin, end = max(low - at, 0), min(high - at, len(batch))
                     if begin < end:
                         yield np.arange(at + begin, at + end), batch.slice(begin, end - begin)
                     at += len(batch)
             first += rows
+
+
+def _in_group(file: pq.ParquetFile, group: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a group; from where it cannot be read on, what is wrong with it instead."""
+    read = 0
+    try:
+        for batch in file.iter_batches(ROWS, row_groups=[group]):
+            yield batch
+            read += len(batch)
+    except (OSError, pa.ArrowException) as problem:
+        if getattr(problem, "errno", None) is not None:
+            raise  # It is not the file: somebody may mend it.
+        said = msgspec.json.encode(f"row group {group} cannot be read: {problem}").decode()
+        columns = {TYPE: "unreadable", DATA: said, TEXT: said}
+        arrays = [pa.repeat(text, rows - read) for text in columns.values()]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _texts(path: str, low: int, high: int) -> Iterator[_Numbered]:
@@ -176,7 +197,7 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, recorded: int) -> list[pa.
     none, so that what comes after needs to know only that.
     """
     if schema.names == [TEXT]:
-        return [batch.column(0).cast(pa.string())]
+        return [batch.column(TEXT).cast(pa.string())]
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = {name: one for name, one in columns.items() if not pa.types.is_null(one.type)}
     problems: dict[int, InvalidValue] = {}

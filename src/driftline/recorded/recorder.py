@@ -62,7 +62,7 @@ class Recorder:
         self._since = 0
         self._events = Watched(config.events.path)
         self._changes = Watched(config.changes.path) if config.changes.path else None
-        self._written: set[tuple[int, int]] = set()
+        self._written = 0
         try:
             self.book = self._begin()
         except BaseException:
@@ -75,13 +75,13 @@ class Recorder:
         self.sequence.refresh().check_whole()
         # Written by one who died before it was recorded.
         self.pages.forget(self.sequence.end)
-        self._written.update(self.pages.numbers())
+        self._written = max((end for _, end in self.pages.numbers()), default=0)
         return _book(self._config, self.sequence, self.pages, self._known)
 
     def _known(self, page: Page) -> None:
         """A page of what was recorded. A sequence that comes from elsewhere has none yet."""
         self._since += len(page.filters)
-        if (page.first, page.end) not in self._written:
+        if page.first >= self._written:
             self.pages.write(page)
 
     def _columns(self) -> pa.Schema:
@@ -144,12 +144,12 @@ class Recorder:
         try:
             size, ends = size_and_ends(path)
             if is_changes:
-                rows = refused = 0
+                rows = 0
                 for page in self.book.pages(first, now, changes_in(path)):
                     self.pages.write(page)
                     self._since += len(page.filters)
-                    rows, refused = page.end - first, refused + len(page.refused)
-                return Segment(path, What.CHANGES, first, rows, size, ends, now, refused=refused)
+                    rows = page.end - first
+                return Segment(path, What.CHANGES, first, rows, size, ends, now)
             rows, schema = count_rows(path)
             is_text = self._columns().names == TEXT_SCHEMA.names
             if is_text != (schema is None):

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from driftline.errors import DriftlineError
+from driftline.language.columns import TEXT, TYPE
 from driftline.model.event import Event
 from driftline.recorded.changes import Cancel, Change, Delete, Env, Subscribe
 from driftline.recorded.config import OrderConfig, PipelineConfig
@@ -86,8 +87,7 @@ class States:
 
 def _accepted(root: Path, segment: Segment, high: int) -> Iterator[tuple[int, int, Change]]:
     """The changes of a file that were honoured."""
-    pages = Pages(root / "book").between(segment.first, segment.end)
-    refused = {seq for page in pages for seq, _ in page.refused}
+    refused = {seq for seq, _ in Pages(root / "book").refused(segment.first, segment.end)}
     for seq, change in enumerate(changes_of(segment)[:high], segment.first):
         if seq not in refused and not isinstance(change, DriftlineError):
             yield seq, segment.recorded if change.time is None else change.time, change
@@ -113,8 +113,10 @@ def answers_in(tables: Iterable[pa.Table]) -> Counter[Answer]:
 
 def _answers(batch: pa.RecordBatch) -> Iterator[Answer]:
     """Events that were matched say who was told, and nothing else: the event says the rest."""
-    names = [name for name in _SAID if name in batch.schema.names]
-    said = zip(*(batch.column(name).to_pylist() for name in names), strict=True) if names else None
+    # Those have all columns of events, which may be called as ours are.
+    is_matched = TYPE in batch.schema.names or TEXT in batch.schema.names
+    columns = [] if is_matched else [batch.column(name).to_pylist() for name in _SAID]
+    said = zip(*columns, strict=True) if columns else None
     numbers, lists = (batch.column(name).to_pylist() for name in ("seq", "subscriptions"))
     for seq, ids in zip(numbers, lists, strict=True):
         what = next(said) if said is not None else ("event",)

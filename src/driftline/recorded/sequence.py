@@ -15,6 +15,7 @@ temporary file, fsync, rename.
 from __future__ import annotations
 
 import os
+import uuid
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -27,6 +28,9 @@ import msgspec
 from driftline.errors import FileRefused
 
 _ENDS = 1 << 16
+
+
+_NEW = ".new"
 
 
 class What(StrEnum):
@@ -52,8 +56,6 @@ class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recorded: int
     """When, in microseconds since 1970."""
     problem: str | None = None
-    refused: int = 0
-    """How many of its changes were, which the book's pages name."""
 
     @property
     def end(self) -> int:
@@ -153,10 +155,21 @@ def size_and_ends(path: str) -> tuple[int, int]:
         raise FileRefused(path, None, problem.strerror or str(problem)) from problem
 
 
+def temporary_of(final: Path) -> Path:
+    """A name beside it that nobody else has, on no machine, until it has its own."""
+    return final.with_name(f".{final.name}.{uuid.uuid4().hex}{_NEW}")
+
+
+def remove_remains(root: Path) -> None:
+    """Remove what writers have left who were killed; there may be none now."""
+    for left in root.rglob(f".*{_NEW}"):
+        left.unlink(missing_ok=True)
+
+
 def replace_file(final: Path, content: bytes) -> None:
     """Write a file so that it is there as a whole or not at all, also after a loss of power."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.new")
+    temporary = temporary_of(final)
     with open(temporary, "wb") as stream:
         stream.write(content)
         stream.flush()

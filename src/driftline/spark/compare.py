@@ -14,10 +14,17 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from driftline.recorded.config import PipelineConfig
-from driftline.recorded.recorder import read_sequence
+from driftline.recorded.recorder import read_book, read_sequence
 from driftline.recorded.replay import Answer, answers, answers_in, replayed
 from driftline.recorded.told import Row
-from driftline.spark.manifest import MATCHED, TOLD, committed, committed_tables
+from driftline.spark.manifest import (
+    MATCH,
+    MATCHED,
+    REFORMULATE,
+    TOLD,
+    committed,
+    committed_tables,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,9 @@ def compare(
 ) -> Comparison:
     """Compare up to a number, or as far as it goes; `seen` is told how far that is."""
     recorded = read_sequence(config.checkpoint).end
-    ends: dict[str, int] = {}
+    # A query that has committed nothing yet is at the beginning.
+    remembers = read_book(config).remembers
+    ends = {MATCH: 0, REFORMULATE: 0} if remembers else {MATCH: 0}
     for batch in committed(config.out.path):
         ends[batch.query] = max(batch.end, ends.get(batch.query, 0))
     last = min(ends.values(), default=0)

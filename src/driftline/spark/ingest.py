@@ -23,6 +23,7 @@ from driftline.errors import PipelineFailed
 from driftline.language.columns import TEXT, TYPE
 from driftline.recorded.config import PipelineConfig
 from driftline.spark.failure import SPARK_ERRORS, reason
+from driftline.spark.manifest import pipeline_id
 
 INGEST = "ingest"
 FILES = (None, "parquet", "json")
@@ -46,7 +47,9 @@ def ingest(spark: SparkSession, config: PipelineConfig, *, once: bool) -> Stream
         events = (reader if schema is None else reader.schema(schema)).load()
     except SPARK_ERRORS as error:
         raise PipelineFailed(f"reading {config.events.format}", reason(error)) from error
-    writer = events.writeStream.queryName(INGEST).foreachBatch(_Files(config.events.path))
+    writer = events.writeStream.queryName(INGEST).foreachBatch(
+        _Files(config.events.path, pipeline_id(str(config.checkpoint)))
+    )
     writer = writer.option("checkpointLocation", str(config.checkpoint / INGEST))
     return started(writer, config, once=once)
 
@@ -62,18 +65,23 @@ def started(writer: DataStreamWriter, config: PipelineConfig, *, once: bool) -> 
 class _Files:
     """Writes each batch to a file of its own."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, pipeline: str) -> None:
         self._directory = Path(directory)
+        # Another checkpoint counts its batches from 0 too, and they hold something else.
+        self._pipeline = pipeline[:12]
 
     def __call__(self, events: DataFrame, batch: int) -> None:
         is_text = TEXT in events.columns and TYPE not in events.columns
         is_text = is_text and dict(events.dtypes)[TEXT] in ("string", "binary")
-        final = self._directory / f"{INGEST}-{batch:010d}.{'jsonl' if is_text else 'parquet'}"
+        name = f"{INGEST}-{self._pipeline}-{batch:010d}"
+        final = self._directory / f"{name}.{'jsonl' if is_text else 'parquet'}"
         if final.exists():
             return
-        hidden = self._directory / f".{INGEST}-{batch}"
+        hidden = self._directory / f".{name}"
         if is_text:
-            lines = events.select(F.col(TEXT).cast("string").alias(TEXT)).coalesce(1)
+            # A line each: in JSON the end of a line is but a space. What is nothing is no event.
+            texts = F.regexp_replace(F.col(TEXT).cast("string"), "[\\r\\n]+", " ")
+            lines = events.select(F.coalesce(texts, F.lit("null")).alias(TEXT)).coalesce(1)
             lines.write.mode("overwrite").text(str(hidden))
         else:
             events.coalesce(1).write.mode("overwrite").parquet(str(hidden))

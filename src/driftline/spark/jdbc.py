@@ -7,7 +7,7 @@ over, so it makes no difference where it failed.
     driftline_matched    seq, subscription
     driftline_told       seq, nth, subscription, kind, values, old, key, events, epoch, time, last
     driftline_refused    seq, file, content, problem
-    driftline_batches    query, batch
+    driftline_batches    pipeline, query, batch
 
 Here each subscriber has a row of its own: that is what databases are good at.
 """
@@ -24,11 +24,9 @@ from pyspark.sql import functions as F
 
 from driftline.errors import PipelineFailed
 from driftline.spark.failure import SPARK_ERRORS, reason
-from driftline.spark.manifest import REFUSED, TABLES, Manifest, committed
+from driftline.spark.manifest import REFUSED, TABLES, TOLD, Manifest, committed
 
 _PREFIX = "driftline"
-# VALUES, KEY and such are words of SQL: quoted, they are names.
-_QUOTE = '"'
 
 
 class Database:
@@ -38,27 +36,34 @@ class Database:
         self._spark = spark
         self._properties = dict(options)
         self._url = self._properties.pop("url")
-        self._noted: set[tuple[str, int]] | None = None
+        self._noted: set[tuple[str, str, int]] | None = None
 
     def deliver(self, out: str) -> int:
         """Put in all batches that are committed and not there yet; how many those were."""
         try:
             if self._noted is None:
                 self._noted = self._batches()
-            fresh = [one for one in committed(out) if (one.query, one.batch) not in self._noted]
+            fresh = [one for one in committed(out) if _key(one) not in self._noted]
             for manifest in fresh:
+                if any(pipeline != manifest.pipeline for pipeline, _, _ in self._noted):
+                    why = "it has what another pipeline has told; drop the tables driftline_… of"
+                    raise PipelineFailed(
+                        f"writing to {self._url}", f"{why} that one, or take another"
+                    )
                 self._put(out, manifest)
-                self._noted.add((manifest.query, manifest.batch))
+                self._noted.add(_key(manifest))
             return len(fresh)
         except SPARK_ERRORS as error:
             raise PipelineFailed(f"writing to {self._url}", reason(error)) from error
 
-    def _batches(self) -> set[tuple[str, int]]:
+    def _batches(self) -> set[tuple[str, str, int]]:
         with self._connection() as connection:
-            columns = '"query" VARCHAR(64), "batch" BIGINT, PRIMARY KEY ("query", "batch")'
-            self._create(connection, f"{_PREFIX}_batches", columns)
+            pipeline, query, batch = _quoted(connection, ["pipeline", "query", "batch"])
+            columns = f"{pipeline} VARCHAR(64), {query} VARCHAR(64), {batch} BIGINT"
+            keys = f"PRIMARY KEY ({pipeline}, {query}, {batch})"
+            self._create(connection, f"{_PREFIX}_batches", f"{columns}, {keys}")
         rows = self._read(f"{_PREFIX}_batches").collect()
-        return {(row[0], row[1]) for row in rows}
+        return {(row[0], row[1], row[2]) for row in rows}
 
     def _put(self, out: str, manifest: Manifest) -> None:
         staged = []
@@ -73,10 +78,10 @@ class Database:
         with self._connection() as connection:
             connection.setAutoCommit(False)
             statement = connection.createStatement()
-            noted = f"'{manifest.query}', {manifest.batch}"
+            noted = f"'{manifest.pipeline}', '{manifest.query}', {manifest.batch}"
             statement.executeUpdate(f"INSERT INTO {_PREFIX}_batches VALUES ({noted})")
             for table, columns in staged:
-                names = ", ".join(f"{_QUOTE}{name}{_QUOTE}" for name in columns)
+                names = ", ".join(_quoted(connection, columns))
                 into = f"INSERT INTO {_PREFIX}_{table} ({names})"
                 statement.executeUpdate(f"{into} SELECT {names} FROM {_PREFIX}_{table}_next")
             connection.commit()
@@ -113,7 +118,8 @@ class Database:
 
 
 def _has(connection: Any, table: str) -> bool:
-    found = connection.getMetaData().getTables(None, None, "%", None)
+    here = connection.getCatalog(), connection.getSchema()
+    found = connection.getMetaData().getTables(*here, "%", None)
     while found.next():
         if found.getString("TABLE_NAME").lower() == table:
             return True
@@ -125,4 +131,14 @@ def _singly(rows: DataFrame, table: str) -> DataFrame:
     if table == REFUSED:
         return rows
     told = rows.withColumn("subscription", F.explode("subscriptions")).drop("subscriptions")
-    return told if "kind" in rows.columns else told.select("seq", "subscription")
+    return told if table == TOLD else told.select("seq", "subscription")
+
+
+def _key(manifest: Manifest) -> tuple[str, str, int]:
+    return manifest.pipeline, manifest.query, manifest.batch
+
+
+def _quoted(connection: Any, names: list[str]) -> list[str]:
+    """Names as the database wants them: VALUES, KEY and such are words of SQL."""
+    quote = connection.getMetaData().getIdentifierQuoteString()
+    return [f"{quote}{name}{quote}" for name in names]

@@ -24,6 +24,10 @@ from driftline.errors import FileRefused
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MATCH = "match"
+REFORMULATE = "reformulate"
+"""The queries of a pipeline."""
+
 MATCHED = "matched"
 TOLD = "told"
 REFUSED = "refused"

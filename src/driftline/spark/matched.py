@@ -21,24 +21,23 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from driftline.bulk import IDS, Told, in_texts, match_batch, match_events
-from driftline.errors import TableError
+from driftline.errors import InvalidValue, TableError
 from driftline.language.columns import DATA, TYPE, Layout, Problem, events_of
 from driftline.matching.matcher import StandingMatcher
-from driftline.model.event import Event
+from driftline.model.event import RESERVED, Event
 from driftline.model.table import TableDeclaration
 from driftline.model.value import microseconds_of
 from driftline.recorded.inputs import entered
 from driftline.recorded.pages import Base, Pages
 from driftline.recorded.reading import RECORDED, SEQ
 from driftline.recorded.versions import At, Versions
-from driftline.spark.manifest import MATCHED, REFUSED, pipeline_id
+from driftline.spark.manifest import MATCH, MATCHED, REFUSED, pipeline_id
 from driftline.spark.match import Transform
 from driftline.spark.pieces import EVENTS, PIECES, REFUSED_ROWS, Piece, carried, piece_of, pieces_in
 from driftline.spark.slices import opened
 from driftline.spark.subscriptions import Packed, matcher_for
 from driftline.spark.tables import written
-
-MATCH = "match"
+from driftline.stateful.rows.change import check_published
 
 
 def matched(
@@ -118,12 +117,13 @@ class Matching:
         return entered(row, recorded) if problem is None else problem
 
     def _problem(self, event: Event) -> str | None:
-        """Why a table would refuse it: then it is told to nobody, as in the engine."""
+        """Why an engine or its table would refuse it: then it is told to nobody."""
         table = self.tables.get(event.type)
         try:
+            check_published(event)
             if table is not None:
                 table.admit(event)
-        except TableError as refused:
+        except (InvalidValue, TableError) as refused:
             return str(refused)
         return None
 
@@ -145,14 +145,12 @@ class Matching:
 def _suspects(
     events: pa.RecordBatch, layout: Layout, tables: Mapping[str, TableDeclaration]
 ) -> NDArray[np.intp] | None:
-    """The rows that a table may refuse, few of them in vain; None: there are none."""
-    if not tables:
-        return None
+    """The rows that may be refused, few of them in vain; None: there are none."""
     types = events.column(TYPE) if TYPE in layout.names else pa.nulls(len(events), pa.string())
     if layout.default_type:
         types = types.fill_null(layout.default_type)
-    doubtful = _odd(events)
-    suspects = np.zeros(len(events), np.bool_)
+    suspects = np.asarray(pc.fill_null(pc.starts_with(types, RESERVED), False)).copy()
+    doubtful = _odd(events) if tables else suspects
     for name, table in tables.items():
         of_table = np.asarray(pc.fill_null(pc.equal(types, name), False))
         if table.ticks:
@@ -181,7 +179,7 @@ def _refused(seqs: pa.Array, events: pa.RecordBatch, problems: pa.StringArray) -
     rows = events.filter(where)
     if rows.schema.names == ["value"]:
         contents = rows.column(0).cast(pa.binary()).to_pylist()
-        texts = [raw.decode(errors="replace") for raw in contents]
+        texts = [None if raw is None else raw.decode(errors="replace") for raw in contents]
     else:
         texts = [_json(row) for row in rows.to_pylist()]
     arrays = [

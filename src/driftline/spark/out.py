@@ -11,7 +11,7 @@ The directory must be on a file system where renaming is atomic and which all wo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,13 +54,17 @@ class ManifestWriter(DataSourceStreamArrowWriter):
         files = [
             one for message in messages if isinstance(message, Message) for one in message.files
         ]
+        start, end = numbers_of(self._offsets, batchId)
         known = committed_batch(self._out, self._query, batchId)
         if known is not None:
             if known.pipeline != self._pipeline:
                 raise FileRefused(self._out, None, f"batch {batchId} is of another pipeline")
-            _remove(self._out, files)
+            if (known.start, known.end) != (start, end):
+                there = f"[{known.start}, {known.end}) there, and [{start}, {end}) by Spark"
+                why = f"batch {batchId} has the numbers {there}: is its checkpoint an old copy?"
+                raise FileRefused(self._out, None, why)
+            self._remove(files, known)
             return
-        start, end = numbers_of(self._offsets, batchId)
         manifest = Manifest(
             self._query, batchId, self._pipeline, start, end, tuple(sorted(files, key=_by_path))
         )
@@ -70,20 +74,25 @@ class ManifestWriter(DataSourceStreamArrowWriter):
         replace_file(final, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """On the driver: what was written counts for nothing."""
+        """On the driver: what was written counts for nothing, unless the batch does already.
+
+        It may: what comes after the manifest has its name can fail too.
+        """
+        known = committed_batch(self._out, self._query, batchId)
         for message in messages:
             if isinstance(message, Message):
-                _remove(self._out, list(message.files))
+                self._remove(message.files, known)
+
+    def _remove(self, files: Iterable[Written], known: Manifest | None) -> None:
+        named = {one.path for one in known.files} if known is not None else set()
+        for one in files:
+            if one.path not in named:
+                with suppress(OSError):
+                    os.unlink(Path(self._out, one.path))
 
 
 def _by_path(one: Written) -> str:
     return one.path
-
-
-def _remove(out: str, files: list[Written]) -> None:
-    for one in files:
-        with suppress(OSError):
-            os.unlink(Path(out, one.path))
 
 
 def numbers_of(offsets: str, batch: int) -> tuple[int, int]:

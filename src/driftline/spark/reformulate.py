@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,15 +35,13 @@ from driftline.recorded.inputs import ShardState, packed_changes
 from driftline.recorded.places import Places, Share
 from driftline.recorded.routing import routed
 from driftline.recorded.shard import Files, Truth, advance
-from driftline.spark.manifest import TOLD, pipeline_id
+from driftline.spark.manifest import REFORMULATE, TOLD, pipeline_id
 from driftline.spark.match import Transform
 from driftline.spark.matched import versions_of
 from driftline.spark.pieces import CHANGES, EVENTS, PIECES, Piece, carried, piece_of, pieces_in
 from driftline.spark.private import private, user
 from driftline.spark.slices import opened
 from driftline.spark.tables import written
-
-REFORMULATE = "reformulate"
 
 _TRUTH = StructType(
     [
@@ -52,6 +52,7 @@ _TRUTH = StructType(
         StructField("logged", LongType()),
     ]
 )
+_UNUSED_S = 30 * 86_400
 _LOG = StructType([StructField("inputs", BinaryType())])
 
 
@@ -105,9 +106,9 @@ class Routing:
 
     def _changes(self, piece: Piece) -> Iterator[Piece]:
         shown: dict[int, list[tuple[int, int, Change]]] = {}
-        for seq, time, shards, change in piece.things():
+        for seq, at, shards, change in piece.things():
             for shard in shards:
-                shown.setdefault(shard, []).append((seq, time, change))
+                shown.setdefault(shard, []).append((seq, at, change))
         for shard, some in shown.items():
             yield Piece(self.labels[shard], some[0][0], CHANGES, len(some), packed_changes(some))
 
@@ -207,6 +208,18 @@ def cache_directory() -> Path:
     if chosen:
         return Path(chosen, "driftline", "shards")
     return Path(tempfile.gettempdir(), f"driftline-shards-{user()}")
+
+
+def remove_unused() -> None:
+    """Remove shards of pipelines that have not run on this machine for a long time.
+
+    One that runs again makes them again.
+    """
+    oldest = time.time() - _UNUSED_S
+    with suppress(OSError):
+        for file in cache_directory().iterdir():
+            if file.stat().st_mtime < oldest:
+                file.unlink()
 
 
 def _first(batch: pa.RecordBatch) -> int:

@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,13 +24,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from driftline.errors import DriftlineError, PipelineFailed
 from driftline.recorded.config import PipelineConfig
 from driftline.recorded.recorder import Recorder
+from driftline.recorded.sequence import remove_remains
 from driftline.spark.failure import reason
 from driftline.spark.identity import claim
 from driftline.spark.ingest import INGEST, ingest, is_wanted, started
 from driftline.spark.interruption import interruptions
 from driftline.spark.jdbc import Database
 from driftline.spark.manifest import (
+    MANIFESTS,
+    MATCH,
     MATCHED,
+    REFORMULATE,
     REFUSED,
     TOLD,
     Manifest,
@@ -37,8 +42,8 @@ from driftline.spark.manifest import (
     committed,
     remains,
 )
-from driftline.spark.matched import MATCH, matched
-from driftline.spark.reformulate import REFORMULATE, reformulated
+from driftline.spark.matched import matched
+from driftline.spark.reformulate import reformulated, remove_unused
 from driftline.spark.session import prepare
 from driftline.spark.source import NAME, DriftlineSource
 
@@ -125,6 +130,9 @@ class Run:
         recorder = Recorder(self.config.check())
         try:
             identity = claim(self.config)
+            for place in (self.config.checkpoint, Path(self.config.out.path, MANIFESTS)):
+                remove_remains(place)
+            remove_unused()
             for name in (MATCH, REFORMULATE):
                 check_owner(self.config.out.path, name, identity.id, self.config.checkpoint / name)
             for left in remains(self.config.out.path):

@@ -17,7 +17,7 @@ from driftline.spark.manifest import REFUSED
 from driftline.spark.pieces import CHANGES, EVENTS, REFUSED_ROWS, Piece, piece_of, things_of
 
 if TYPE_CHECKING:
-    from driftline.recorded.book import Page
+    from driftline.recorded.pages import Pages
 
 SLICE = "slice"
 
@@ -46,28 +46,22 @@ def _in_slice(root: Path, segment: Segment, low: int, high: int, changes: bool) 
             if batch.num_rows:
                 yield piece_of(EVENTS, batch.column(0)[0].as_py(), batch)
     elif segment.what is What.CHANGES and changes:
-        for page in _pages(root, segment, low, high):
+        for page in _pages(root).between(segment.first + low, segment.first + high):
             shown = [one for one in page.shown if low <= one[0] - segment.first < high]
             if shown:
                 yield things_of(CHANGES, shown[0][0], shown)
     elif not changes:
         refused: list[tuple[int, Any]] = [(segment.first, segment.problem)]
         if segment.what is What.CHANGES:
-            pages = _pages(root, segment, low, high) if segment.refused else ()
-            refused = [
-                (seq, problem)
-                for page in pages
-                for seq, problem in page.refused
-                if low <= seq - segment.first < high
-            ]
+            refused = [*_pages(root).refused(segment.first + low, segment.first + high)]
         if refused:
             yield piece_of(REFUSED, segment.first, _refused(segment, refused))
 
 
-def _pages(root: Path, segment: Segment, low: int, high: int) -> Iterator[Page]:
+def _pages(root: Path) -> Pages:
     from driftline.recorded.pages import Pages
 
-    return Pages(root / "book").between(segment.first + low, segment.first + high)
+    return Pages(root / "book")
 
 
 def _refused(segment: Segment, refused: list[tuple[int, Any]]) -> pa.RecordBatch:

@@ -156,7 +156,8 @@ def _run_into(
     replace = msgspec.structs.replace
     there = replace(
         pipeline,
-        out=replace(pipeline.out, path=os.path.abspath(into)),
+        # What was told before is in a database already.
+        out=replace(pipeline.out, path=os.path.abspath(into), jdbc={}),
         run=replace(pipeline.run, checkpoint=None),
     ).check()
     copy_sequence(pipeline.checkpoint, there.checkpoint)

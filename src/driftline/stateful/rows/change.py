@@ -26,7 +26,7 @@ from datetime import datetime
 from driftline.errors import InvalidValue
 from driftline.model.event import ENVELOPE, RESERVED, Event
 from driftline.model.text import identifier
-from driftline.model.value import Value, same
+from driftline.model.value import Value, same, show
 
 ROWS = "$rows:"
 OLD, NEW, CHANGED = "OLD", "NEW", "CHANGED "
@@ -60,6 +60,13 @@ def changed(table: str, key: Value, old: Event | None, new: Event | None) -> Cha
 def is_derived(type: str) -> bool:
     """Is it the type of a message the system made, which no publisher may use?"""
     return type.startswith(RESERVED)
+
+
+def check_published(event: Event) -> None:
+    """InvalidValue if no publisher may publish it."""
+    if is_derived(event.type):
+        wanted = f"one that does not begin with {RESERVED}"
+        raise InvalidValue("event type", wanted, show(event.type))
 
 
 def flag_of(names: Iterable[str]) -> str:
