@@ -45,12 +45,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker(SPARK) is None)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: the one with Spark mostly waits for other processes."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session users get; a test that takes it is marked `spark`.

@@ -8,10 +8,13 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from driftline.errors import PipelineFailed
 from driftline.recorded.config import PipelineConfig
 from driftline.recorded.replay import answers, replayed
+from driftline.recorded.sequence import replace_file
+from driftline.spark.ingest import _Files
 from driftline.spark.jdbc import Database
-from driftline.spark.manifest import MATCHED, committed_files
+from driftline.spark.manifest import MATCHED, Manifest, committed_files
 from driftline.spark.running import Run
 
 pytestmark = pytest.mark.spark
@@ -99,3 +102,30 @@ def test_a_batch_whose_transaction_failed_is_put_in_once(spark, config, monkeypa
     assert Counter((row.seq, row.subscription) for row in rows) == Counter(
         answer[:2] for answer in answers(replayed(config)) if answer[2] == "event"
     )
+
+
+def test_a_database_with_what_another_pipeline_has_told_is_refused(spark, config, tmp_path):
+    database = Database(spark, config.out.jdbc)
+    for pipeline in ("one", "other"):
+        manifest = Manifest("match", 0, pipeline, 0, 5)
+        file = tmp_path / pipeline / "_manifest" / "match-0.json"
+        replace_file(file, msgspec.json.encode(manifest))
+    assert database.deliver(str(tmp_path / "one")) == 1
+    assert database.deliver(str(tmp_path / "one")) == 0
+    for again in (database, Database(spark, config.out.jdbc)):
+        with pytest.raises(PipelineFailed, match="what another pipeline has told"):
+            again.deliver(str(tmp_path / "other"))
+
+
+def test_batches_of_texts_are_lines_of_a_file_each(spark, tmp_path):
+    """Also those of many lines, and those that are nothing; another pipeline has its own."""
+    texts = spark.createDataFrame([('{"type":\n "q"}\r\n',), (None,)], "value string")
+    for pipeline in ("one", "one", "other"):
+        _Files(str(tmp_path), pipeline)(texts, 0)
+    files = sorted(tmp_path.glob("[!.]*"))
+    assert [file.name for file in files] == [
+        "ingest-one-0000000000.jsonl",
+        "ingest-other-0000000000.jsonl",
+    ]
+    for file in files:
+        assert file.read_text().splitlines() == ['{"type":  "q"} ', "null"]
