@@ -19,10 +19,11 @@ from driftline.model.standing import Standing
 from driftline.recorded import book, sequence
 from driftline.recorded.config import TableConfig
 from driftline.recorded.pages import Pages
-from driftline.recorded.recorder import copy_sequence
+from driftline.recorded.recorder import copy_sequence, read_book
 from driftline.recorded.replay import answers_in
 from driftline.spark.compare import compare
 from driftline.spark.manifest import Manifest
+from driftline.spark.matched import versions_of
 from driftline.spark.out import ManifestWriter
 from driftline.spark.pieces import REFUSED_ROWS, carried, piece_of
 from tests.recorded.worlds import EVERYTHING, World, made_event
@@ -151,6 +152,26 @@ def test_a_type_that_only_we_may_use_is_refused_once(world, asked):
 
 
 # What was refused, and pages
+
+
+def test_events_are_shown_as_long_as_somebody_wants_them(tmp_path):
+    world = World(tmp_path, shards=3)
+    pattern = EVERYTHING[3]
+    world.changes(*({**pattern, "id": f"p{number}"} for number in range(20)))
+    world.quotes(0, 20)
+    world.changes(*({"op": "cancel", "id": f"p{number}"} for number in range(19)))
+    world.quotes(20, 40)
+    world.changes({"op": "cancel", "id": "p19"})
+    world.quotes(40, 60)
+    world.changes({**pattern, "id": "again"})
+    world.quotes(60, 80)
+    for batch in (1_000, 7):
+        assert Stages(world, batch).run().answers == world.wanted()
+    versions = versions_of(str(world.config.checkpoint))
+    assert [len(versions.at(number).wants) for number in (30, 65, 90, 110)] == [3, 1, 0, 1]
+    held = read_book(world.config)
+    held._check()
+    assert len(held.wants) == 1
 
 
 def test_another_configuration_refuses_other_changes(tmp_path):

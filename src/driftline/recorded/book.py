@@ -7,7 +7,7 @@ checks every change against what stands, and notes what follows from it:
                the versions that hold at n gives the answer of an engine told everything in order
     shown      what needs memory goes to the shards that keep it (see `places`), as an entry among
                the events
-    wants      which types of events a shard must be shown from a number on
+    wants      which types of events a shard must be shown from a number on, or no longer
     env        the environment from a number on
     refused    what could not be honoured, with the reason; it changes nothing
 
@@ -16,8 +16,10 @@ What follows from one file is a `Page` or several, written beside the sequence a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from driftline.errors import DriftlineError, InvalidValue
 from driftline.model.standing import Standing
@@ -30,6 +32,15 @@ PAGE = 50_000
 """So many changes are on a page: whoever wants to know of some reads no more than that."""
 
 
+class Want(NamedTuple):
+    """From a number on, these types (None: all) are shown to a shard, or no longer."""
+
+    seq: int
+    types: frozenset[str] | None
+    shard: int
+    begins: bool = True
+
+
 @dataclass(slots=True)
 class Page:
     """What follows from the changes with numbers in [first, end)."""
@@ -40,8 +51,7 @@ class Page:
     """From this number on, this id stands so; None: no more."""
     shown: list[tuple[int, int, tuple[int, ...], Change]] = field(default_factory=list)
     """At this number and time, these shards are shown a change."""
-    wants: list[tuple[int, frozenset[str] | None, int]] = field(default_factory=list)
-    """From this number on, these types (None: all) are shown to a shard."""
+    wants: list[Want] = field(default_factory=list)
     env: list[tuple[int, str, Value | None]] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
 
@@ -64,13 +74,30 @@ class Book:
         self.filters: dict[str, Standing] = {}
         self.env: dict[str, Value] = {}
         self.remembered: dict[str, _Remembered] = {}
-        self.wants: list[tuple[int, frozenset[str] | None, int]] = []
+        self._wanted: Counter[tuple[frozenset[str] | None, int]] = Counter()
         self._remembers = False
 
     @property
     def remembers(self) -> bool:
         """Was there ever a subscription that needs memory?"""
         return self._remembers
+
+    @property
+    def wants(self) -> list[Want]:
+        """What is shown to which shard at the end."""
+        return [Want(self.end, types, shard) for types, shard in self._wanted]
+
+    def _want(self, page: Page, seq: int, place: Place, by: int) -> None:
+        """One more, or one less, is to be shown what its place says."""
+        if place.types is not None and not place.types:
+            return
+        for shard in place.shards:
+            which = place.types, shard
+            self._wanted[which] += by
+            if self._wanted[which] == max(by, 0):
+                page.wants.append(Want(seq, *which, by > 0))
+            if not self._wanted[which]:
+                del self._wanted[which]
 
     def pages(
         self, first: int, recorded: int, changes: Sequence[Change | DriftlineError]
@@ -122,10 +149,7 @@ class Book:
         self._remembers = True
         self.remembered[asked.id] = _Remembered(asked, place, standing)
         page.shown.append((seq, time, place.shards, asked))
-        if place.types is None or place.types:
-            for shard in place.shards:
-                self.wants.append((seq, place.types, shard))
-                page.wants.append(self.wants[-1])
+        self._want(page, seq, place, 1)
 
     def _set_env(self, page: Page, seq: int, time: int, change: Env) -> None:
         if change.value is None:
@@ -152,6 +176,7 @@ class Book:
         held = self.remembered[change.id]
         if isinstance(change, Cancel):
             del self.remembered[change.id]
+            self._want(page, seq, held.place, -1)
         else:
             if isinstance(change, Restate):
                 asked = replace(held.asked, statement=change.statement)
@@ -168,6 +193,13 @@ class Book:
 
     def _check(self) -> None:
         assert not self.filters.keys() & self.remembered.keys()
+        places = [held.place for held in self.remembered.values()]
+        assert self._wanted == Counter(
+            (place.types, shard)
+            for place in places
+            if place.types is None or place.types
+            for shard in place.shards
+        )
 
 
 def _moved(standing: Standing, time: int, change: Set | Restate) -> Standing:

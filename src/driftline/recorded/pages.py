@@ -21,7 +21,7 @@ from pathlib import Path
 from driftline.errors import FileRefused
 from driftline.matching.roster import Roster
 from driftline.model.value import Value
-from driftline.recorded.book import Book, Page
+from driftline.recorded.book import Book, Page, Want
 from driftline.recorded.sequence import replace_file
 
 BASES = 3
@@ -37,7 +37,7 @@ class Base:
     roster: bytes
     count: int
     env: dict[str, Value]
-    wants: list[tuple[int, frozenset[str] | None, int]]
+    wants: list[Want]
 
 
 class Pages:

@@ -18,7 +18,7 @@ from driftline.matching.columns import Columns
 from driftline.matching.lazy import Lazy
 from driftline.matching.matcher import Matches, StandingMatcher
 from driftline.model.value import Value
-from driftline.recorded.book import Page
+from driftline.recorded.book import Page, Want
 from driftline.recorded.pages import Base, Pages
 
 FOREVER = np.iinfo(np.int64).max
@@ -53,7 +53,8 @@ class Versions:
         self._envs: list[tuple[int, Mapping[str, Value]]] = [
             (self._from, {} if base is None else base.env)
         ]
-        self._wants = [] if base is None else list(base.wants)
+        self._wanted: list[Want] = [] if base is None else base.wants
+        self._wants: list[Want] = []
 
     def at(self, seq: int) -> At:
         """What holds for the event with this number."""
@@ -122,7 +123,12 @@ class At:
     @property
     def wants(self) -> list[tuple[frozenset[str] | None, int]]:
         """Which types (None: all) which shard is to be shown."""
-        return [(types, shard) for seq, types, shard in self._versions._wants if seq < self._seq]
+        held = self._versions
+        found = {(one.types, one.shard) for one in held._wanted}
+        for one in held._wants:
+            if one.seq < self._seq:
+                (found.add if one.begins else found.discard)((one.types, one.shard))
+        return list(found)
 
     def match_batch(self, columns: Columns, env: Mapping[str, Value]) -> Matches:
         """For each event of the batch the ids that it satisfies, in no particular order."""
