@@ -221,10 +221,10 @@ class NaiveEngine:
         if not one.of_table:
             return  # The next event is judged by them.
         if one.group() is not None:
-            # What is overdue by them is told at once.
-            for key, row in list(one.counted.items()):
-                if key in one.states:
-                    self.judge(name, key, row, now)
+            # What is overdue by them is told at once, in the order of the table.
+            for key in self.rows[one.statement.source]:
+                if key in one.counted and key in one.states:
+                    self.judge(name, key, one.counted[key], now)
             return
         for key, row in self.rows[one.statement.source].items():
             if one.satisfied(row, self.env, now):

@@ -264,6 +264,32 @@ def test_what_is_overdue_by_another_radius_is_told_at_once(engine):
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "more"),
+    [("", {}), ("volume < :v AND ", {"v": 5})],
+    ids=["together", "alone"],
+)
+@pytest.mark.parametrize("others", [False, True])
+def test_rows_that_are_overdue_are_told_in_the_order_of_the_table(engine, condition, more, others):
+    put(engine, None, "SAP", volume=1)
+    put(engine, 100, "IBM", volume=1)
+    if others:  # They are told of a later row first.
+        engine.subscribe("SELECT price FROM stock WHERE symbol = 'DIS' AND moved(price, by => 9)")
+    put(engine, 100, "DIS", volume=1)
+    text = f"SELECT price FROM stock WHERE {condition}moved(price, by => :r)"
+    s = engine.subscribe(text, {"r": 6, **more})
+    put(engine, 100, "SAP", volume=1)
+    for symbol in ("DIS", "SAP", "IBM"):
+        put(engine, 103, symbol, volume=1)
+    assert [n.key for n in s.pending()] == ["IBM", "DIS", "SAP"]
+    s.set(r=2, **more)
+    assert [(n.kind, n.key) for n in s.pending()] == [
+        ("change", "SAP"),
+        ("change", "IBM"),
+        ("change", "DIS"),
+    ]
+
+
 def test_over_events_the_next_one_is_judged_by_another_radius(engine):
     s = engine.subscribe("SELECT price FROM quote WHERE moved(price, by => :r)", {"r": 10})
     quote(engine, 100)

@@ -7,7 +7,7 @@ could not be ordered or added up later: NaN, infinities, a missing key, and a va
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -103,6 +103,10 @@ class Table:
         key = self.declaration.key
         for row in self._rows.values():
             yield row.attributes[key], row
+
+    def in_order(self, hashed: Container[object]) -> list[object]:
+        """Those of some keys, as `comparable` gives them, that have rows. O(rows)."""
+        return [one for one in self._rows if one in hashed]
 
     def __len__(self) -> int:
         return len(self._rows)

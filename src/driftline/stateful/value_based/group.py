@@ -301,7 +301,8 @@ class Group:
         if pin is None:
             self._all[number] = move
         rows: Rows = []
-        for item in [*self._last] if pin is None else [comparable(pin)]:
+        # Which rows counted first may be due to others: it is told in the order of the table.
+        for item in self._table.in_order(self._last) if pin is None else [comparable(pin)]:
             late = self._late.get(item, {})
             if number in late:
                 late[number] = move
@@ -364,6 +365,7 @@ class Group:
     def _check(self) -> None:
         self.followers._check()
         assert self._late.keys() <= self._last.keys()
+        assert len(self._table.in_order(self._last)) == len(self._last)
         assert all(self.followers.value(item) is not None for item in self._last)
         assert all(self._late.values())
 
