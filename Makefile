@@ -26,7 +26,7 @@ run: setup java ## Run the demonstration
 	$(bin)/driftline demo $(ARGS)
 
 test: setup java ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
-	$(bin)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(bin)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Check formatting, lint, types and the direction of imports
 	$(bin)/ruff format --check

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK = "spark"
+SPARK_FILES = (
+    "tests/spark/",
+    "tests/cli/test_spark_commands.py",
+    "tests/conformance/test_in_bulk.py",
+    "tests/oracle/test_agreement.py",
+)
 
 # Whole statements are large data by hypothesis's standards; the checks on them are quick.
 _SLOW_DATA = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -33,16 +39,27 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("DRIFTLINE_PROFILE", "default"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file stay together, and so do all that need Spark, which begin first.
-
-    So one process starts one session and nobody waits for it in the end; the others do the rest.
+def _scope(nodeid: str) -> str:
+    """What must run in one process: tests of one file, and all that need Spark, of which a second
+    would take as long to start as many tests.
     """
-    for item in items:
-        name = SPARK if item.get_closest_marker(SPARK) else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: item.get_closest_marker(SPARK) is None)
+    return SPARK if nodeid.startswith(SPARK_FILES) else nodeid.partition("::")[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that need Spark begin first, so that in the end nobody waits for them alone."""
+    items.sort(key=lambda item: _scope(item.nodeid) != SPARK)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _scope(nodeid)
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
