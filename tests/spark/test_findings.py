@@ -16,7 +16,7 @@ from driftline.language.columns import layout_of
 from driftline.matching.lazy import Lazy
 from driftline.matching.scan import Scan
 from driftline.model.standing import Standing
-from driftline.recorded import book, sequence
+from driftline.recorded import book, reading, sequence
 from driftline.recorded.config import TableConfig
 from driftline.recorded.pages import Pages
 from driftline.recorded.recorder import copy_sequence, read_book
@@ -127,6 +127,18 @@ def test_attributes_may_be_called_as_our_columns_are(world, name):
     assert {answer[1:] for answer in stages.answers if answer[1] == "filter"} == {
         ("filter", "event")
     }
+
+
+def test_long_lines_are_read_few_at_a_time(world, monkeypatch):
+    monkeypatch.setattr(reading, "TEXT_BYTES", 200)
+    world.changes(*EVERYTHING)
+    line = b'{"type": "quote", "symbol": "IBM", "price": %d}\n\n'
+    world.arrive("events", ".jsonl", b"".join(line % price for price in range(90, 130)))
+    stages = Stages(world, batch=50)
+    batches = [batch for some in stages._pieces("false") for batch in some]
+    assert max(len(batch["content"][0].as_py()) for batch in batches) < 2_000
+    assert len(batches) > 8
+    assert stages.run().answers == world.wanted()
 
 
 def test_a_text_that_is_missing_is_refused(world):

@@ -73,6 +73,8 @@ COLUMNS = "columns.arrow"
 
 ROWS = 100_000
 """Rows read at a time."""
+TEXT_BYTES = 1 << 26
+"""But no more text than this, or a line's: a column of texts has a limit."""
 
 
 def wide_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
@@ -183,13 +185,23 @@ def _in_group(file: pq.ParquetFile, group: int, rows: int) -> Iterator[pa.Record
 
 def _texts(path: str, low: int, high: int) -> Iterator[_Numbered]:
     with open(path, "rb") as stream:
-        lines = enumerate(islice(stream, low, high), low)
-        while some := list(islice(lines, ROWS)):
-            there = [(number, line.rstrip(b"\r\n")) for number, line in some if line.strip()]
-            # Bytes that are no text are told apart where rows become events.
-            texts = pa.array([line for _, line in there], pa.binary()).view(pa.string())
-            numbers = np.array([number for number, _ in there], np.int64)
-            yield numbers, pa.RecordBatch.from_arrays([texts], names=[TEXT])
+        some: list[tuple[int, bytes]] = []
+        size = 0
+        for number, line in enumerate(islice(stream, low, high), low):
+            if line.strip():
+                some.append((number, line.rstrip(b"\r\n")))
+                size += len(line)
+            if len(some) == ROWS or size > TEXT_BYTES:
+                yield _lines(some)
+                some, size = [], 0
+        yield _lines(some)
+
+
+def _lines(some: list[tuple[int, bytes]]) -> _Numbered:
+    # Bytes that are no text are told apart where rows become events.
+    texts = pa.array([line for _, line in some], pa.binary()).view(pa.string())
+    numbers = np.array([number for number, _ in some], np.int64)
+    return numbers, pa.RecordBatch.from_arrays([texts], names=[TEXT])
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema, recorded: int) -> list[pa.Array]:
