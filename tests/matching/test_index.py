@@ -30,7 +30,7 @@ def test_a_crowd_is_found_as_scan_finds_it(drift: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [11, 12, 13, 14])
+@pytest.mark.parametrize("seed", [11, 14])
 def test_a_large_crowd_is_found_as_scan_finds_it(seed: int) -> None:
     Crowd(seed, drift=2000 * (seed % 2)).run(30_000)
 

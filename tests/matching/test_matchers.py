@@ -27,7 +27,7 @@ def test_any_program_of_standing_subscriptions_finds_what_the_definition_says(ma
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [make_index, make_indexed_poset])
 def test_any_long_program_finds_what_scan_finds(make) -> None:
-    check_matcher(make, settings(max_examples=60, stateful_step_count=100))
+    check_matcher(make, settings(max_examples=30, stateful_step_count=100))
 
 
 def filters(condition: str) -> tuple[Filter, ...]:

@@ -35,9 +35,9 @@ def test_exactly_those_concerned_are_told(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
-def test_80_000_steps(name: str, seed: int) -> None:
+def test_40_000_steps(name: str, seed: int) -> None:
     draw = random.Random(seed)
-    for _ in range(160):
+    for _ in range(80):
         walk = Walk(KINDS[name], draw, draw.choice((4, 30, 120)))
         for _ in range(500):
             walk.step()
@@ -124,8 +124,8 @@ def test_40_000_events_in_batches(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
-def test_150_000_events_in_batches(name: str, seed: int) -> None:
-    run_batches(name, seed, 150_000)
+def test_80_000_events_in_batches(name: str, seed: int) -> None:
+    run_batches(name, seed, 80_000)
 
 
 def test_radii_that_change_begin_circles_of_their_own(seed: int) -> None:
