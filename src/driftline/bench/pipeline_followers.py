@@ -24,8 +24,8 @@ from driftline.bench.pipeline_runs import Ran, Spark, ran_once, rows_told
 from driftline.bench.value_peers import scanned
 from driftline.bench.value_workloads import SEED, radii_of, walk
 from driftline.recorded.config import PipelineConfig, TableConfig
+from driftline.spark.manifest import REFORMULATE
 
-REFORMULATE = "reformulate"
 FOLLOWERS, ITEMS = 100_000, 200
 STEP = 100.0
 CHECKED = 3

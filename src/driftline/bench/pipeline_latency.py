@@ -29,10 +29,10 @@ from driftline.bench.pipeline_runs import Spark, commits_of
 from driftline.bench.pipeline_views import TEXT
 from driftline.recorded.config import PipelineConfig, TableConfig
 from driftline.recorded.sequence import RecordedSequence
+from driftline.spark.manifest import MATCH, REFORMULATE
 from driftline.workload.draws import band, quotes
 from driftline.workload.matching import SEED
 
-MATCH, REFORMULATE = "match", "reformulate"
 FILES, ROWS = 40, 100
 WARM = 5
 """So many files come first, each when the one before was taken, and are not counted."""

@@ -18,11 +18,11 @@ from driftline.bench.peers.shape import Pairs
 from driftline.bench.pipeline_files import config_of, numbers_in, write_events, write_groups
 from driftline.bench.pipeline_runs import WARM, Ran, Spark, ran_once, rows_told
 from driftline.recorded.config import PipelineConfig
+from driftline.spark.manifest import MATCH
 from driftline.workload.draws import band, quotes
 from driftline.workload.matching import SEED, WORKLOADS
 from driftline.workload.prepared import Group
 
-MATCH = "match"
 CHECKED = 200
 """For so many events of the last batch all subscriptions are tried."""
 

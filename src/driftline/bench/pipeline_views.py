@@ -18,9 +18,9 @@ from driftline.bench.pipeline_files import config_of, write_events, write_subscr
 from driftline.bench.pipeline_match import Size
 from driftline.bench.pipeline_runs import Ran, Spark, ran_once, rows_told
 from driftline.recorded.config import PipelineConfig, TableConfig
+from driftline.spark.manifest import REFORMULATE
 from driftline.workload.stocks import DOMAIN, SEED, Stocks, stocks
 
-REFORMULATE = "reformulate"
 TUPLES, VIEWS = 100_000, 1_000
 WIDTH = DOMAIN / 1_000
 """Of a range: about a hundred tuples."""

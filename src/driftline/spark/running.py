@@ -130,11 +130,12 @@ class Run:
         recorder = Recorder(self.config.check())
         try:
             identity = claim(self.config)
+            for name in (MATCH, REFORMULATE):
+                check_owner(self.config.out.path, name, identity.id, self.config.checkpoint / name)
+            # Not before: what is another's is not touched.
             for place in (self.config.checkpoint, Path(self.config.out.path, MANIFESTS)):
                 remove_remains(place)
             remove_unused()
-            for name in (MATCH, REFORMULATE):
-                check_owner(self.config.out.path, name, identity.id, self.config.checkpoint / name)
             for left in remains(self.config.out.path):
                 left.unlink(missing_ok=True)
             self._count()

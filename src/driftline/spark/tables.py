@@ -74,12 +74,11 @@ class _TableFile:
         self._rows = self._told = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        names = batch.schema.names
         if self._writer is None:
             self._writer = _parquet(self._file, batch.schema)
         self._writer.write_batch(batch)
         self._rows += batch.num_rows
-        if _IDS in names:
+        if _IDS in batch.schema.names:
             self._told += len(batch.column(_IDS).flatten())
 
     def close(self) -> Written:
