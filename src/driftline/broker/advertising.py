@@ -61,6 +61,13 @@ class Advertising:
                 self._advertises(party, id, None)
         return self._links.tell()
 
+    def leave(self, party: str) -> list[Effect]:
+        """A party takes back all that it said."""
+        for id in self.of(party):
+            self._put(("advertised", party, id), None)
+            self._advertises(party, id, None)
+        return self._links.tell()
+
     def of(self, party: str) -> dict[str, Advertisement]:
         """What a local party has advertised, by its ids."""
         return dict(self._advertised.get(party, {}))

@@ -19,7 +19,8 @@ from driftline.broker.effects import Effect, Key, Poll, Reply, Send, Store
 from driftline.broker.environment import Environment
 from driftline.broker.links import LOCAL, Links, Role
 from driftline.broker.outbox import Outbox
-from driftline.broker.passing import RECORD_BYTES_MAX, Passing, entered, sound
+from driftline.broker.passing import Passing, entered, sound
+from driftline.broker.publishing import Publishing
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -27,8 +28,10 @@ from driftline.broker.requests import (
     Declare,
     Delete,
     Interested,
+    Leave,
     Observed,
     Publish,
+    PublishMany,
     Redirect,
     Request,
     Resume,
@@ -60,10 +63,9 @@ from driftline.model.message import (
     Resync,
 )
 from driftline.model.value import show
-from driftline.stateful.rows.change import check_published, is_derived
+from driftline.stateful.rows.change import is_derived
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
-from driftline.wire.records import encode_parcel
 
 COUNTED_BITS = 40
 INCARNATIONS = 1 << 23
@@ -101,7 +103,6 @@ class Broker:
         self.advertising = Advertising(self.settings, self.links, put)
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
-        self._published: dict[str, tuple[int, int]] = {}
         self.outbox = Outbox(put, self._count)
         self.passing = Passing(
             self,
@@ -115,6 +116,7 @@ class Broker:
             self._subscribing,
             put,
         )
+        self.publishing = Publishing(self, put)
         if stored:
             self._restore(stored)
 
@@ -126,12 +128,10 @@ class Broker:
         self._subscribing.restore()
         self.advertising.restore(stored)
         self.asking.keep(self.tables.home.tables)
-        for key, value in stored.items():
-            if key[0] == "published":
-                assert isinstance(value, tuple)
-                self._published[key[1]] = value
-            elif key[0] == "cut":
+        for key, _value in stored.items():
+            if key[0] == "cut":
                 self._cut = True
+        self.publishing.restore(stored)
         self.passing.restore(stored)
         self.outbox.restore(stored)
         self._resyncs.restore(stored)
@@ -230,7 +230,9 @@ class Broker:
     def handle(self, message: Control | Request, sender: str, now: int) -> list[Effect]:
         """What follows from one message of a neighbour, or one request of a party."""
         if isinstance(message, Publish):
-            said = self._published_by(message, sender, now)
+            said = self.publishing.one(message, sender, now)
+        elif isinstance(message, PublishMany):
+            said = self.publishing.many(message, sender, now)
         elif isinstance(message, Ask):
             said = self._asked(message, sender, now)
         elif isinstance(message, Answer):
@@ -324,7 +326,20 @@ class Broker:
             said += self.edge.resume(party)
         elif isinstance(asked, Redirect):
             said += self.edge.redirect(party, asked.handler)
+        elif isinstance(asked, Leave):
+            said += self._leave(party)
         return [*said, Reply(party, asked.request)]
+
+    def _leave(self, party: str) -> list[Effect]:
+        """A party is gone for good: whatever it asked for and said is undone."""
+        said = self._subscribing.leave(party) + self.advertising.leave(party)
+        self.publishing.leave(party)
+        self.edge.leave(party)
+        return said
+
+    def enter(self, party: str, *, durable: bool) -> None:
+        """There is a party; of one that is not durable nothing survives a crash."""
+        self.edge.enter(party, durable=durable)
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None
@@ -400,6 +415,11 @@ class Broker:
         """See `Outward`."""
         return self._count()
 
+    def reserve(self, count: int) -> int:
+        """The first of so many numbers, above all that were given."""
+        self._counter += count
+        return self._counter - count + 1
+
     def delete(self, table: str, key: object, now: int) -> tuple[Event | None, list[Effect]]:
         """Remove a row of a table that is kept here: what it was, and what follows."""
         before, messages = self.tables.delete(table, key, now)
@@ -418,36 +438,7 @@ class Broker:
 
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
-        event = event.entering(now)
-        check_published(event)
-        self.advertising.check(event, party)
-        if self.tables:
-            self.tables.admit(event)
-        if self.settings.alone:
-            env = self.environment.values
-            told = self.edge.take(event, self.name, self._count(), env, event.stamp)
-            if event.type not in self.tables:
-                return [*told]
-            messages = self.tables.put(event, now)
-            return self._settled([*told, *self.tell_of(event.type, messages, now)], now)
-        stamps = self.environment.stamps() if self.settings.stamped else {}
-        parcel = Parcel(self.name, self._count(), event, party, stamps=stamps)
-        if len(encode_parcel(parcel)) > RECORD_BYTES_MAX:
-            raise InvalidValue("event", f"at most {RECORD_BYTES_MAX} bytes", "more")
-        return self.passing.parcels((parcel,), None, now)
-
-    def _published_by(self, asked: Publish, party: str, now: int) -> list[Effect]:
-        number = (asked.life, asked.number)
-        said: list[Effect] = []
-        # A party that has not heard what became of it may ask again.
-        if not asked.number or number > self._published.get(party, (0, 0)):
-            try:
-                said = self.publish(asked.event, party, now)
-            except (InvalidValue, NotAdvertised, TableError) as problem:
-                return [Reply(party, asked.request, problem)]
-            if asked.number:
-                self._published[party] = self._puts["published", party] = number
-        return [*said, Reply(party, asked.request)]
+        return self.publishing.publish(event, party, now)
 
     def handle_batch(self, batch: bytes, sender: str, now: int) -> list[Effect]:
         """What follows from a batch of encoded events that a neighbour sent."""

@@ -15,12 +15,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from driftline.broker.concern import Concern
+from driftline.broker.concern import Concern, is_plain
 from driftline.broker.crowds import Crowds
-from driftline.broker.effects import Deliver, Key
+from driftline.broker.effects import Deliver, DeliverMany, Key
+from driftline.broker.kept import Kept
 from driftline.broker.settings import Settings
+from driftline.broker.slots import Slots
 from driftline.broker.views import Views
+from driftline.matching.choice import make_matcher
 from driftline.matching.columns import Columns
+from driftline.matching.matcher import Numbered
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement, cancels, intersects
 from driftline.model.event import Event
@@ -45,11 +49,20 @@ NO_RANGES: Mapping[str, Range] = {}
 
 @dataclass(slots=True)
 class Party:
-    """One identity, what it is told through, and what it has not said it has had."""
+    """One identity, what it is told through, and what it has not said it has had.
 
+    What one is told that is not `durable` is kept for it only while it is suspended, and nothing of
+    it survives the broker.
+    """
+
+    durable: bool = True
     suspended: bool = False
     handler: str = ""
-    waiting: deque[Deliver] = field(default_factory=deque)
+    waiting: deque[Deliver | Kept] = field(default_factory=deque)
+    kept: int = 0
+    """How many notices wait."""
+    ids: dict[str, None] = field(default_factory=dict, compare=False)
+    """Its subscriptions."""
 
 
 @dataclass(slots=True)
@@ -72,7 +85,9 @@ class Edge:
     __slots__ = (
         "_certain",
         "_count",
-        "_keep",
+        "_limit",
+        "_handles",
+        "_index",
         "_owner",
         "_patience",
         "_plain",
@@ -84,6 +99,7 @@ class Edge:
         "concern",
         "crowds",
         "parties",
+        "slots",
         "views",
     )
 
@@ -99,23 +115,75 @@ class Edge:
         self.crowds = Crowds()
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
-        self._plain = make_evolving(settings, settings.matcher)
+        self._handles: dict[str, int] = {}
+        matcher = make_matcher(settings.matcher)
+        self._plain = make_evolving(settings, matcher)
+        # Who is told of events that are taken many at a time; for that an index is needed.
+        self._index = matcher if isinstance(matcher, Numbered) else None
+        self.slots = Slots()
         self._sequences: dict[str, SequenceMatcher] = {}
         # The steps of all patterns, by ids of their own.
         self._steps = make_evolving(settings)
         self._step_of: dict[str, tuple[str, int]] = {}
-        self._keep = max(1, settings.keep)
+        self._limit = max(1, settings.keep)
         self._certain = settings.alone
         self._patience = settings.patience
         self._put = put
         self._count = count
 
-    def subscribe(self, party: str, id: str, standing: Standing, *, gap: bool = False) -> None:
+    @property
+    def index(self) -> Numbered | None:
+        """What finds plain subscriptions, if kernels can ask it."""
+        return self._index
+
+    def party(self, name: str) -> Party:
+        """What is known of a party, new or known."""
+        party = self.parties.get(name)
+        if party is None:
+            party = self.parties[name] = Party()
+            self.slots.enter(name, kept=True)
+        return party
+
+    def enter(self, name: str, *, durable: bool) -> None:
+        """There is a party; one that is not durable has nothing that would survive it."""
+        party = self.party(name)
+        party.durable = durable
+        self.slots.enter(name, kept=durable or party.suspended)
+
+    def leave(self, name: str) -> None:
+        """A party without subscriptions is gone for good, and all that was kept for it."""
+        party = self.parties.pop(name, None)
+        if party is not None:
+            assert not party.ids
+            for waiting in party.waiting:
+                self._unkeep(name, party, waiting)
+            for kind in ("suspended", "handler"):
+                self._put((kind, name), None)
+            self.slots.leave(name)
+
+    def _note(self, id: str) -> None:
+        """Journal a subscription as it stands, if its party is durable."""
+        owner = self._owner[id]
+        if self.parties[owner].durable:
+            self._put(("sub", id), (owner, self._standing[id], self._handles.get(id, 0)))
+
+    def _place(self, id: str) -> None:
+        """Let kernels know whose it is, if it is for them to find."""
+        if self._index is not None and is_plain(self._standing[id].statement):
+            number = self._index.number(id)
+            epoch = self._standing[id].epoch
+            self.slots.put(number, self._owner[id], self._handles.get(id, 0), epoch)
+
+    def subscribe(
+        self, party: str, id: str, standing: Standing, handle: int = 0, *, gap: bool = False
+    ) -> None:
         """Take in a subscription; with a gap, a view that was there before."""
-        self.parties.setdefault(party, Party())
-        self._put(("sub", id), (party, standing))
+        self.party(party).ids[id] = None
         self._owner[id] = party
         self._standing[id] = standing
+        if handle:
+            self._handles[id] = handle
+        self._note(id)
         self.concern.begin(standing)
         if isinstance(standing.statement, Pattern):
             self._sequences[id] = SequenceMatcher(standing.statement, self._patience)
@@ -126,12 +194,13 @@ class Edge:
             _add(self._plain, id, self.views.begin(id, standing, gap=gap))
         else:
             _add(self._plain, id, standing)
+            self._place(id)
 
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> None:
         """The same subscription under other parameters."""
-        self._put(("sub", id), (self._owner[id], standing))
         self.concern.end(self._standing[id])
         self._standing[id] = standing
+        self._note(id)
         self.concern.begin(standing)
         if id in self._sequences:
             for step_id, step in _steps(id, standing):
@@ -145,6 +214,7 @@ class Edge:
                 _add(self._plain, id, after)
         else:
             self._plain.change(id, standing.params, standing.start_us)
+            self._place(id)
 
     def readdress(self, id: str) -> None:
         """The network must bring something else for a view than before."""
@@ -156,12 +226,17 @@ class Edge:
 
     def cancel(self, id: str) -> None:
         """Forget a subscription."""
-        self._put(("sub", id), None)
-        self._put(("partial", id), None)
         standing = self._standing.pop(id)
+        party = self.parties[self._owner.pop(id)]
+        del party.ids[id]
+        self._handles.pop(id, None)
+        if party.durable:
+            self._put(("sub", id), None)
+            self._put(("partial", id), None)
         self.concern.end(standing)
-        del self._owner[id]
         if self._sequences.pop(id, None) is None:
+            if self._index is not None and id in self._index:
+                self.slots.drop(self._index.number(id))
             self._plain.discard(id)
             if id in self.views:
                 self.views.end(id)
@@ -186,11 +261,11 @@ class Edge:
         self, party: str, general: Statement, params: Mapping[str, object] | None
     ) -> list[str]:
         """The subscriptions of a party that one covers."""
+        known = self.parties.get(party)
         return [
             id
-            for id, owner in self._owner.items()
-            if owner == party
-            and cancels(general, self._standing[id].statement, params, self._standing[id].params)
+            for id in (known.ids if known else ())
+            if cancels(general, self._standing[id].statement, params, self._standing[id].params)
         ]
 
     def reads(self) -> dict[str, int]:
@@ -314,11 +389,13 @@ class Edge:
             sequence = self._sequences[id]
             before = len(sequence.found), sequence.found[:1]
             whole = sequence.advance(event, steps)
-            if (len(sequence.found), sequence.found[:1]) != before:
+            owner = self._owner[id]
+            changed = (len(sequence.found), sequence.found[:1]) != before
+            if changed and self.parties[owner].durable:
                 self._put(("partial", id), tuple(sequence.found))
             if whole is None and not sequence.forgot:
                 continue
-            what = found.setdefault(self._owner[id], _Found())
+            what = found.setdefault(owner, _Found())
             if whole is not None:
                 what.ids.append(id)
                 what.sequences[id] = whole
@@ -327,95 +404,131 @@ class Edge:
 
     def _wait(self, deliver: Deliver) -> bool:
         """Keep it until the party has had it; is it to be told now?"""
-        name = deliver.party
-        party = self.parties[name]
-        if self._certain and not party.suspended:
+        party = self.parties[deliver.party]
+        if (self._certain or not party.durable) and not party.suspended:
             return True
-        party.waiting.append(deliver)
-        self._put(("deliver", name, str(deliver.number)), deliver)
-        if len(party.waiting) > self._keep:
-            lost = party.waiting[0]
-            self._forget(name, party)
-            # It may never have been told: a crash may come before all of this is.
-            first = party.waiting[0]
-            gaps = tuple(dict.fromkeys((*lost.gaps, *lost.news, *first.gaps)))
-            first = party.waiting[0] = replace(first, gap=True, gaps=gaps)
-            self._put(("deliver", name, str(first.number)), first)
+        self._keep(deliver.party, party, deliver)
         return not party.suspended
+
+    def keep(self, name: str, kept: Kept) -> bool:
+        """Keep notices until a party has had them; are they to be told now?"""
+        party = self.parties[name]
+        self._keep(name, party, kept)
+        return not party.suspended
+
+    def _keep(self, name: str, party: Party, one: Deliver | Kept) -> None:
+        party.waiting.append(one)
+        party.kept += one.notices
+        self._note_waiting(name, party, one)
+        while party.kept > self._limit and len(party.waiting) > 1:
+            lost = party.waiting.popleft()
+            self._unkeep(name, party, lost)
+            # It may never have been told: a crash may come before all of this is.
+            first = party.waiting[0] = party.waiting[0].behind(lost)
+            self._note_waiting(name, party, first)
+
+    def _note_waiting(self, name: str, party: Party, one: Deliver | Kept) -> None:
+        if party.durable:
+            self._put((one.stored_as, name, str(one.number)), one.stored)
+
+    def _unkeep(self, name: str, party: Party, one: Deliver | Kept) -> None:
+        party.kept -= one.notices
+        if party.durable:
+            self._put((one.stored_as, name, str(one.number)), None)
 
     def _through(self, deliver: Deliver) -> Deliver:
         """The delivery, by the handler that its party has now."""
         handler = self.parties[deliver.party].handler
         return replace(deliver, handler=handler) if handler else deliver
 
-    def _forget(self, name: str, party: Party) -> None:
-        self._put(("deliver", name, str(party.waiting.popleft().number)), None)
+    def _waiting(self, name: str) -> list[Deliver | DeliverMany]:
+        """What waits for a party, to be told now."""
+        return [
+            self._through(one) if isinstance(one, Deliver) else one.delivery(name)
+            for one in self.parties[name].waiting
+        ]
 
     def had(self, name: str, number: int) -> None:
         """A party has had everything up to a number."""
-        party = self.parties.setdefault(name, Party())
-        while party.waiting and party.waiting[0].number <= number:
-            self._forget(name, party)
+        party = self.party(name)
+        while party.waiting and party.waiting[0].last <= number:
+            self._unkeep(name, party, party.waiting.popleft())
 
     def suspend(self, name: str) -> None:
         """Keep what comes for a party."""
-        party = self.parties.setdefault(name, Party())
+        party = self.party(name)
         party.suspended = True
-        self._put(("suspended", name), True)
+        self.slots.enter(name, kept=True)
+        if party.durable:
+            self._put(("suspended", name), True)
 
-    def resume(self, name: str) -> list[Deliver]:
+    def resume(self, name: str) -> list[Deliver | DeliverMany]:
         """What waits for a party, which is told again from now on."""
-        party = self.parties.setdefault(name, Party())
+        party = self.party(name)
         party.suspended = False
-        self._put(("suspended", name), None)
-        told = [self._through(deliver) for deliver in party.waiting]
+        self.slots.enter(name, kept=party.durable)
+        if party.durable:
+            self._put(("suspended", name), None)
+        told = self._waiting(name)
         # Of these views something was forgotten: what they know is told anew, behind all that.
-        self.views.lost(id for deliver in told for id in deliver.gaps)
-        if self._certain:
+        self.views.lost(id for one in told if isinstance(one, Deliver) for id in one.gaps)
+        if self._certain or not party.durable:
             party.waiting.clear()
+            party.kept = 0
         return told
 
-    def redirect(self, name: str, handler: str) -> list[Deliver]:
+    def redirect(self, name: str, handler: str) -> list[Deliver | DeliverMany]:
         """Tell a party through another handler; what it may not have had, too."""
-        party = self.parties.setdefault(name, Party())
+        party = self.party(name)
         party.handler = handler
-        self._put(("handler", name), handler or None)
-        return [] if party.suspended else [self._through(one) for one in party.waiting]
+        if party.durable:
+            self._put(("handler", name), handler or None)
+        return [] if party.suspended else self._waiting(name)
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
         for key, value in stored.items():
             if key[0] == "sub":
                 assert isinstance(value, tuple)
-                self.subscribe(value[0], key[1], value[1], gap=True)
+                self.subscribe(value[0], key[1], value[1], value[2], gap=True)
             elif key[0] == "suspended":
-                self.parties.setdefault(key[1], Party()).suspended = True
+                self.party(key[1]).suspended = True
             elif key[0] == "handler":
                 assert isinstance(value, str)
-                self.parties.setdefault(key[1], Party()).handler = value
+                self.party(key[1]).handler = value
         for key, value in stored.items():
             if key[0] == "partial":
                 assert isinstance(value, tuple)
                 self._sequences[key[1]].found = list(value)
-        delivers = [value for value in stored.values() if isinstance(value, Deliver)]
-        for deliver in sorted(delivers, key=lambda one: one.number):
-            self.parties.setdefault(deliver.party, Party()).waiting.append(deliver)
+        waiting: list[tuple[str, Deliver | Kept]] = []
+        for key, value in stored.items():
+            if key[0] == "deliver":
+                assert isinstance(value, Deliver)
+                waiting.append((key[1], value))
+            elif key[0] == "kept":
+                assert isinstance(value, bytes)
+                waiting.append((key[1], Kept.of(value)))
+        for name, one in sorted(waiting, key=lambda pair: pair[1].number):
+            party = self.party(name)
+            party.waiting.append(one)
+            party.kept += one.notices
 
-    def again(self) -> list[Deliver]:
+    def again(self) -> list[Deliver | DeliverMany]:
         """What to tell all parties after a crash: they pass over what they have had."""
-        return [
-            self._through(deliver)
-            for party in self.parties.values()
-            if not party.suspended
-            for deliver in party.waiting
-        ]
+        names = [name for name, party in self.parties.items() if not party.suspended]
+        return [one for name in names for one in self._waiting(name)]
 
     def __iter__(self) -> Iterator[tuple[str, str, Standing]]:
         return ((id, self._owner[id], standing) for id, standing in self._standing.items())
 
     def _check(self) -> None:
         patterns = {id for id, one in self._standing.items() if isinstance(one.statement, Pattern)}
-        assert self._owner.keys() == self._standing.keys()
+        assert self._owner.keys() == self._standing.keys() >= self._handles.keys()
+        owned = {(id, name) for name, party in self.parties.items() for id in party.ids}
+        assert owned == set(self._owner.items())
+        for party in self.parties.values():
+            assert party.kept == sum(one.notices for one in party.waiting)
+        self.slots._check()
         assert self._sequences.keys() == patterns
         assert len(self._plain) == len(self._standing) - len(patterns)
         views = {id for id, one in self._standing.items() if isinstance(one.statement, View)}

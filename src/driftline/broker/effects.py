@@ -7,8 +7,8 @@ is told something may rely on it, whatever crashes then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 from driftline.errors import DriftlineError
 from driftline.model.event import Event
@@ -75,6 +75,57 @@ class Deliver:
     news: Mapping[str, tuple[News, ...]] = field(default_factory=dict)
     """What each of the views among the subscriptions is told."""
 
+    notices: ClassVar[int] = 1
+    stored_as: ClassVar[str] = "deliver"
+
+    @property
+    def last(self) -> int:
+        """Who has had this number has had it."""
+        return self.number
+
+    @property
+    def stored(self) -> Deliver:
+        """As it is kept."""
+        return self
+
+    def behind(self, lost: Waiting) -> Deliver:
+        """This one, behind one that was forgotten."""
+        before = (*lost.gaps, *lost.news) if isinstance(lost, Deliver) else ()
+        return replace(self, gap=True, gaps=tuple(dict.fromkeys((*before, *self.gaps))))
+
+
+class Waiting(Protocol):
+    """What waits for a party: one delivery, or notices that lie together."""
+
+    @property
+    def notices(self) -> int:
+        """How many."""
+
+
+class Run(NamedTuple):
+    """The notices for one party in a buffer: where they lie, their forms, how many there are."""
+
+    party: str
+    start: int
+    end: int
+    low: int
+    high: int
+    notices: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverMany:
+    """Tell parties of events, by notices (see `wire.notices`) that lie in one buffer.
+
+    Each run is a whole frame, unless it is `kept`: then it is notices alone, of which the party is
+    to say that it had them. A party must know the forms that are used, from the lowest number to
+    the highest.
+    """
+
+    raw: bytes
+    runs: tuple[Run, ...]
+    kept: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -85,6 +136,10 @@ class Reply:
     refused: DriftlineError | None = None
     silent: tuple[str, ...] = ()
     interested: bool = False
+    events: int = 0
+    """How many were published."""
+    problems: tuple[tuple[int, DriftlineError], ...] = ()
+    """Of many events, which were not and why; the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +163,6 @@ class Poll:
     name: str
 
 
-Effect: TypeAlias = Send | SendParcels | SendBytes | Deliver | Reply | WakeAt | Poll | Store
+Effect: TypeAlias = (
+    Send | SendParcels | SendBytes | Deliver | DeliverMany | Reply | WakeAt | Poll | Store
+)

@@ -178,6 +178,9 @@ class Links:
         return list({**self._expected, **self.roles})
 
     def _open(self, link: str, role: Role) -> None:
+        if not self.roles and self.latest > _LONG_AGO:
+            # Without neighbours nobody needs to know.
+            self._put(("latest",), self.latest)
         self.roles[link] = role
         if role is Role.MESH:
             if not self._in_mesh:
@@ -422,7 +425,8 @@ class Links:
     def _passed(self, time: int) -> None:
         if time > self.latest:
             self.latest = time
-            self._put(("latest",), time)
+            if self.roles:
+                self._put(("latest",), time)
 
     def _check(self) -> None:
         self.subscriptions._check()

@@ -80,7 +80,7 @@ class Passing:
         self._subscribing = subscribing
         self._put = put
         self._demand = Demand(tables, edge, links)
-        # Of each origin the number of the last event that came.
+        # Of each other origin the number of the last event that came.
         self._seen: dict[str, int] = {}
 
     def restore(self, stored: Mapping[Key, object]) -> None:
@@ -170,12 +170,13 @@ class Passing:
         taken = not in_mesh or self._name in parcel.homes
         env: Mapping[str, Value] = {}
         if taken:
-            if parcel.number <= self._seen.get(parcel.origin, 0):
-                return []  # It came by another way, or again.
+            if self._was_had(parcel, sender):
+                return []
             env, at = self._judged(parcel, now)
             told += self._edge.take(parcel.event, parcel.origin, parcel.number, env, at)
-            self._seen[parcel.origin] = parcel.number
-            self._put(("seen", parcel.origin), parcel.number)
+            if sender is not None:
+                self._seen[parcel.origin] = parcel.number
+                self._put(("seen", parcel.origin), parcel.number)
             self._links.passed(parcel.event)
             links: dict[str, None] = {}
             concerned = list(self._links.concerned(parcel.event, env, at, sender))
@@ -200,6 +201,12 @@ class Passing:
             # Behind the event itself, on every link.
             told += self._hear(parcel, sent, env, now)
         return told
+
+    def _was_had(self, parcel: Parcel, sender: str | None) -> bool:
+        """Did it come by another way, or again? What began here has been had here."""
+        if sender is None:
+            return False
+        return parcel.origin == self._name or parcel.number <= self._seen.get(parcel.origin, 0)
 
     def _relabel(self, event: Event, concerned: Iterable[Which]) -> list[Effect]:
         """Places of followers may have become others, with those whom it concerns."""

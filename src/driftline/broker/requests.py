@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
@@ -30,6 +33,8 @@ class Subscribe:
     standing: Standing
     quietly: bool = False
     """Tell nothing of what a move of a set of rows makes enter and leave."""
+    handle: int = 0
+    """What the party calls it, in notices; it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,28 @@ class Publish:
     event: Event
     number: int = 0
     life: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishMany:
+    """Tell everyone who is interested in these events, which lie as records (see `wire.compact`).
+
+    `forms` are the broker's numbers of the forms that the records name, -1 where there is none.
+    The first has the number, if they are counted, and the others the next ones; see `Publish`.
+    """
+
+    request: str
+    records: bytes | memoryview
+    forms: NDArray[np.int64]
+    number: int = 0
+    life: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Forget all that I asked for, advertised, and have not had; I shall not come back."""
+
+    request: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +197,8 @@ Request: TypeAlias = (
     | Advertise
     | Unadvertise
     | Publish
+    | PublishMany
+    | Leave
     | Declare
     | Delete
     | Suspend

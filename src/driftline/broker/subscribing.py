@@ -82,7 +82,7 @@ class Subscribing:
             if before is not None:
                 self._edge.cancel(asked.id)
                 self._restless.forget(asked.id)
-            self._edge.subscribe(party, asked.id, asked.standing)
+            self._edge.subscribe(party, asked.id, asked.standing, asked.handle)
         else:
             self._edge.move(asked.id, asked.standing, quietly=asked.quietly)
             self._restless.moved(asked.id, before, asked.standing, now)
@@ -138,6 +138,14 @@ class Subscribing:
             ended = self._edge.covered(party, asked.statement, asked.params)
         else:
             ended = [asked.id] if self._edge.owner(asked.id) == party else []
+        return self._end(ended)
+
+    def leave(self, party: str) -> list[Effect]:
+        """A party asks for nothing any more."""
+        known = self._edge.parties.get(party)
+        return self._end([*known.ids] if known else [])
+
+    def _end(self, ended: list[str]) -> list[Effect]:
         for id in ended:
             parts = self._viewed.pop(id, None) or self._routed(id, self._edge.standing(id))
             for key in parts:

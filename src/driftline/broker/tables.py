@@ -86,6 +86,11 @@ class Tables:
         self.forgot: list[str] = []
         """Types of messages whose home has forgotten what it was told of those who want them."""
 
+    @property
+    def version(self) -> int:
+        """Another one when there is another table."""
+        return len(self.home.tables)
+
     def __contains__(self, name: str) -> bool:
         return name in self.home.tables
 

@@ -55,6 +55,8 @@ class Axes:
     columns: Words = field(default_factory=lambda: np.full(64, -1, np.int64))
     # The names of the envelope, apart from the type, that filters look at.
     envelope: tuple[str, ...] = ()
+    version: int = 0
+    """Another one whenever an attribute is read otherwise."""
     _free: list[int] = field(default_factory=list)
     _top: int = 0
     _sweep_at: int = _SWEEP_FIRST
@@ -96,6 +98,7 @@ class Axes:
 
     def _read(self, attribute: str) -> None:
         """Make the attribute's reader anew."""
+        self.version += 1
         get = self.numbers.get
         found = {
             kind: tuple(

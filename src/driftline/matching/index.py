@@ -441,11 +441,14 @@ class Index:
         )
         self._tick += len(columns) + 1
         if unsure:
-            offsets, numbers = self._verified(columns, offsets, numbers)
+            offsets, numbers = self.verified(columns.event, offsets, numbers)
         return Matches(offsets, numbers, self._ids)
 
-    def _verified(
-        self, columns: Columns, offsets: NDArray[np.int64], numbers: NDArray[np.int32]
+    def verified(
+        self,
+        event_at: Callable[[int], Event],
+        offsets: NDArray[np.int64],
+        numbers: NDArray[np.int32],
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Let the definition decide where kernels could not."""
         kept = np.ones(len(numbers), np.bool_)
@@ -454,12 +457,34 @@ class Index:
         event, made = None, -1
         for place, at in zip(places.tolist(), events.tolist(), strict=True):
             if at != made:
-                event, made = columns.event(at), at
+                event, made = event_at(at), at
             assert event is not None
             numbers[place] = number = ~int(numbers[place])
             kept[place] = self._holds(number, event)
         before = np.concatenate([[0], np.cumsum(kept)])
         return before[offsets], numbers[kept]
+
+    # For kernels that match as a part of what they do
+
+    @property
+    def axes(self) -> Axes:
+        """Which attributes are looked at."""
+        return self._axes
+
+    @property
+    def words(self) -> Words:
+        """The memory of the index, until the next change."""
+        return self._memory.words
+
+    @property
+    def stamps(self) -> Words:
+        """By number, when it was last found: see `ticks`."""
+        return self._stamps
+
+    def ticks(self, events: int) -> int:
+        """The first of so many ticks, one for each event that is about to be matched."""
+        self._tick += events + 1
+        return self._tick - events
 
     # The rest
 
@@ -483,6 +508,10 @@ class Index:
     def names(self) -> Sequence[str]:
         """The ids by number, as `Matches` has them; to be read before the next change."""
         return self._ids
+
+    def number(self, id: str) -> int:
+        """The number of what goes by this id; another one when it is added anew."""
+        return self._numbers[id]
 
     def numbers_of(self, ids: Sequence[str]) -> NDArray[np.int32]:
         """The number of each id; -1 for one that is not there."""

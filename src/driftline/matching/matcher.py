@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,16 @@ class Matcher(Protocol):
 
     def _check(self) -> None:
         """Assert the invariants."""
+
+
+@runtime_checkable
+class Numbered(Protocol):
+    """A matcher whose filters have numbers, by which kernels know them."""
+
+    def number(self, id: str) -> int:
+        """The number of what goes by this id; another one when it is added anew."""
+
+    def __contains__(self, id: object) -> bool: ...
 
 
 class StandingMatcher(Protocol):

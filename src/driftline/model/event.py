@@ -144,6 +144,19 @@ class Event:
         put(event, "source", source)
         return event
 
+    @classmethod
+    def of_parts(
+        cls,
+        type: str,
+        attributes: dict[str, Value],
+        time: int | None,
+        id: str | None,
+        source: str | None,
+        entered: int | None,
+    ) -> Event:
+        """An event of parts that were all admitted before."""
+        return _rebuild(type, attributes, time, id, source, entered)
+
     def _key(self) -> tuple[object, ...]:
         attributes = {name: identity(value) for name, value in self.attributes.items()}
         return (self.type, attributes, self.time, self.id, self.source, self.entered)

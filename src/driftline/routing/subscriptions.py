@@ -8,6 +8,7 @@ of the others are in the table like any other, and a monitor says which events i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -67,10 +68,13 @@ class Subscriptions:
         "_provider",
         "_renewed",
         "_said",
+        "_said_of",
         "_sequences",
+        "_types",
         "_unplanned",
         "_wanting",
         "table",
+        "version",
     )
 
     def __init__(
@@ -92,6 +96,11 @@ class Subscriptions:
         # By the numbers they have in the matcher: whose it is, and the step of a sequence.
         self._wanting: dict[str, tuple[Interface, Key, int | None]] = {}
         self._numbers: dict[Which, tuple[str, ...]] = {}
+        # How many of those in the matcher are about a type; None: about any.
+        self._types: Counter[str | None] = Counter()
+        self._said_of: dict[str, tuple[str | None, ...]] = {}
+        self.version = 0
+        """Another one whenever `concerns` may give another answer."""
         # Those that the matcher holds with their constants as parameters.
         self._moving: set[str] = set()
         # What each neighbour has to look after, how often it is needed, and its key there.
@@ -168,10 +177,22 @@ class Subscriptions:
         """It is no longer in the matcher."""
         for number in self._numbers.pop(which, ()):
             self._matcher.discard(number)
+            self._count(self._said_of.pop(number), -1)
             self._moving.discard(number)
             del self._wanting[number]
 
+    def _count(self, types: Iterable[str | None], by: int) -> None:
+        for type in types:
+            self._types[type] += by
+            # The first one, or none any more.
+            self.version += self._types[type] == max(by, 0)
+
+    def concerns(self, type: str) -> bool:
+        """May anybody want events of this type? May say yes too often."""
+        return bool(self._types[type] or self._types[None] or self._evolving)
+
     def _evolve(self, which: Which, wanted: Filter) -> None:
+        self.version += 1
         owner, member = which[0], _member(which[1])
         apart = self._evolving.setdefault(owner, {})
         if member not in apart:
@@ -188,6 +209,7 @@ class Subscriptions:
                 del apart[member]
             if not apart:
                 del self._evolving[owner]
+            self.version += 1
 
     def advance(self, at: int, env: Mapping[str, Value]) -> None:
         """The environment is about to change: until now it was this."""
@@ -212,11 +234,17 @@ class Subscriptions:
     def _match(self, which: Which, filters: tuple[Filter, ...], step: int | None) -> None:
         number = str(next(self._counted))
         self._matcher.add(number, filters)
+        self._said_of[number] = types = tuple({one.type for one in filters})
+        self._count(types, 1)
         self._wanting[number] = (*which, step)
         self._numbers[which] = (*self._numbers.get(which, ()), number)
 
     def _move(self, number: str, before: Filter, wanted: Filter) -> None:
         """Let a filter be another one, in place if it differs in its values alone."""
+        if before.type != wanted.type:
+            self._count(self._said_of[number], -1)
+            self._said_of[number] = (wanted.type,)
+            self._count((wanted.type,), 1)
         shape, values = opened(wanted)
         if number not in self._moving or opened(before)[0] != shape:
             # It has moved once and may again: from now on its constants can be changed.
@@ -398,6 +426,9 @@ class Subscriptions:
                     for key, one in self._held[owner].items()
                 )
         assert len(self._wanting) == len(self._matcher)
+        assert self._said_of.keys() == self._wanting.keys()
+        about = Counter(type for types in self._said_of.values() for type in types)
+        assert about == +self._types
         assert self._moving <= self._wanting.keys()
         assert {number for some in self._numbers.values() for number in some} == set(self._wanting)
 

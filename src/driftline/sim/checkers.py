@@ -292,8 +292,8 @@ def _remembered(overlay: Overlay, name: str, broker: Broker) -> None:
         ("resyncs", broker._resyncs._known, fresh._resyncs._known),
         ("links", broker.roles(), fresh.roles()),
         ("events seen", broker.passing._seen, fresh.passing._seen),
-        ("latest event", broker.links.latest, fresh.links.latest),
-        ("publications", broker._published, fresh._published),
+        ("latest event", _latest(broker), _latest(fresh)),
+        ("publications", broker.publishing.numbers, fresh.publishing.numbers),
         ("advertisements", broker.advertising._advertised, fresh.advertising._advertised),
         ("environment", broker.environment.values, fresh.environment.values),
         ("mesh", broker.links.homes.states(), fresh.links.homes.states()),
@@ -347,6 +347,11 @@ def _tables(broker: Broker) -> tuple[object, ...]:
 
 def _subscriptions(broker: Broker) -> dict[str, tuple[str, Standing]]:
     return {id: (owner, standing) for id, owner, standing in broker.edge}
+
+
+def _latest(broker: Broker) -> int | None:
+    """The newest event, where there is somebody to be told of it."""
+    return broker.links.latest if broker.roles() else None
 
 
 def _parties(broker: Broker) -> dict[str, object]:

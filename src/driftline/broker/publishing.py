@@ -1,0 +1,244 @@
+"""What follows when a party publishes, one event or many?
+
+A party that counts what it publishes may ask again when it got no reply: what came before is passed
+over. Many at once go through kernels (`intake`), as far as kernels can take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from driftline.broker.advertising import Advertising
+from driftline.broker.edge import Edge
+from driftline.broker.effects import Effect, Key, Reply
+from driftline.broker.environment import Environment
+from driftline.broker.links import Links
+from driftline.broker.passing import RECORD_BYTES_MAX, Passing
+from driftline.broker.requests import Publish, PublishMany
+from driftline.broker.settings import Settings
+from driftline.broker.tables import Tables
+from driftline.errors import (
+    DriftlineError,
+    FrameRefused,
+    InvalidValue,
+    NotAdvertised,
+    NotSupported,
+    TableError,
+)
+from driftline.model.event import Event
+from driftline.model.message import Parcel
+from driftline.stateful.rows.change import check_published, is_derived
+from driftline.wire.compact import split_records
+from driftline.wire.records import encode_parcel
+
+if TYPE_CHECKING:
+    from driftline.broker.formed import Forms
+    from driftline.broker.intake import Hard, Intake, Told
+
+_REFUSED = (InvalidValue, NotAdvertised, TableError)
+_PROBLEMS_MAX = 100
+"""So many refusals of one batch are told with their reasons."""
+
+
+class Here(Protocol):
+    """The broker that events enter."""
+
+    name: str
+    settings: Settings
+    edge: Edge
+    links: Links
+    tables: Tables
+    environment: Environment
+    advertising: Advertising
+    passing: Passing
+
+    def at(self) -> int:
+        """A number above all that were given."""
+
+    def reserve(self, count: int) -> int:
+        """The first of so many such numbers."""
+
+    def tell_of(self, table: str, messages: list[Event], now: int) -> list[Effect]:
+        """What follows from what is said of a table that is kept here."""
+
+    def _settled(self, said: list[Effect], now: int) -> list[Effect]: ...
+
+
+class Publishing:
+    """What parties publish at one broker. `put` journals."""
+
+    __slots__ = ("_forms", "_here", "_intake", "_put", "numbers")
+
+    def __init__(self, here: Here, put: Callable[[Key, object], None]) -> None:
+        self._here = here
+        self._put = put
+        self._forms: Forms | None = None
+        self._intake: Intake | None = None
+        self.numbers: dict[str, tuple[int, int]] = {}
+        """Of each party that counts, the life and the number of the last that came."""
+
+    def restore(self, stored: Mapping[Key, object]) -> None:
+        """Begin with what an earlier life of the broker has kept."""
+        for key, value in stored.items():
+            if key[0] == "published":
+                assert isinstance(value, tuple)
+                self.numbers[key[1]] = value
+
+    def leave(self, party: str) -> None:
+        """A party is gone for good."""
+        if self.numbers.pop(party, None) is not None:
+            self._put(("published", party), None)
+
+    def _came(self, party: str, life: int, number: int) -> None:
+        self.numbers[party] = life, number
+        self._put(("published", party), (life, number))
+
+    # One
+
+    def one(self, asked: Publish, party: str, now: int) -> list[Effect]:
+        """A party publishes an event."""
+        number = (asked.life, asked.number)
+        said: list[Effect] = []
+        # A party that has not heard what became of it may ask again.
+        if not asked.number or number > self.numbers.get(party, (0, 0)):
+            try:
+                said = self.publish(asked.event, party, now)
+            except _REFUSED as problem:
+                return [Reply(party, asked.request, problem)]
+            if asked.number:
+                self._came(party, *number)
+        return [*said, Reply(party, asked.request, events=1)]
+
+    def publish(self, event: Event, party: str, now: int) -> list[Effect]:
+        """What follows from an event that enters here; raises if it must not, or cannot travel."""
+        here = self._here
+        event = event.entering(now)
+        check_published(event)
+        here.advertising.check(event, party)
+        if here.tables:
+            here.tables.admit(event)
+        if here.settings.alone:
+            env = here.environment.values
+            told = here.edge.take(event, here.name, here.at(), env, event.stamp)
+            if event.type not in here.tables:
+                return [*told]
+            messages = here.tables.put(event, now)
+            return here._settled([*told, *here.tell_of(event.type, messages, now)], now)
+        stamps = here.environment.stamps() if here.settings.stamped else {}
+        parcel = Parcel(here.name, here.at(), event, party, stamps=stamps)
+        if len(encode_parcel(parcel)) > RECORD_BYTES_MAX:
+            raise InvalidValue("event", f"at most {RECORD_BYTES_MAX} bytes", "more")
+        return here.passing.parcels((parcel,), None, now)
+
+    # Many
+
+    @property
+    def forms(self) -> Forms:
+        """The forms of events that are known here."""
+        if self._forms is None:
+            # Imported when they are wanted: they bring compiled code with them.
+            from driftline.broker.formed import Forms
+
+            self._forms = Forms()
+        return self._forms
+
+    def many(self, asked: PublishMany, party: str, now: int) -> list[Effect]:
+        """A party publishes events that lie as records."""
+        from driftline.broker.intake import Told
+
+        intake = self._ready()
+        said: list[Effect] = []
+        problems: list[tuple[int, DriftlineError]] = []
+        refused: DriftlineError | None = None
+        records, taken = asked.records, 0
+        try:
+            records, taken = self._unknown(asked, party)
+            for piece in intake.take(records, asked.forms, now, self._here.reserve):
+                if isinstance(piece, Told):
+                    taken += piece.events
+                    self._tell(piece, said)
+                    continue
+                try:
+                    said += self._hard(intake, records, piece, asked, party, now)
+                except _REFUSED as problem:
+                    problems.append((taken, problem))
+                taken += 1
+                self._plan(intake)
+        except FrameRefused as problem:
+            # What came before it has been taken.
+            refused = problem
+        if asked.number and taken:
+            self._came(party, asked.life, asked.number + taken - 1)
+        reply = Reply(
+            party,
+            asked.request,
+            refused,
+            events=taken - len(problems),
+            problems=tuple(problems[:_PROBLEMS_MAX]),
+        )
+        return [*said, reply]
+
+    def _unknown(self, asked: PublishMany, party: str) -> tuple[memoryview, int]:
+        """The records that did not come before, and how many did."""
+        records = memoryview(asked.records)
+        life, last = self.numbers.get(party, (0, 0))
+        if not asked.number or (asked.life, asked.number) > (life, last):
+            return records, 0
+        had = last - asked.number + 1 if asked.life == life else len(records)
+        at = known = 0
+        for record in split_records(records):
+            if known == had:
+                break
+            at += len(record)
+            known += 1
+        return records[at:], known
+
+    def _hard(
+        self,
+        intake: Intake,
+        records: memoryview,
+        piece: Hard,
+        asked: PublishMany,
+        party: str,
+        now: int,
+    ) -> list[Effect]:
+        event, _ = intake.hard(records, piece, asked.forms)
+        return self.publish(event, party, now)
+
+    def _tell(self, told: Told, said: list[Effect]) -> None:
+        if told.now is not None:
+            said.append(told.now)
+        for party, kept in told.kept:
+            if self._here.edge.keep(party, kept):
+                said.append(kept.delivery(party))
+
+    def _ready(self) -> Intake:
+        if self._intake is None:
+            from driftline.broker.intake import Intake
+            from driftline.matching.index import Index
+
+            index = self._here.edge.index
+            if not isinstance(index, Index):
+                raise NotSupported("events as records", "the broker's matcher is no index")
+            self._intake = Intake(index, self._here.edge.slots, self.forms)
+        self._plan(self._intake)
+        return self._intake
+
+    def _plan(self, intake: Intake) -> None:
+        here = self._here
+        concern, subscriptions = here.edge.concern, here.links.subscriptions
+        version = (concern.version, subscriptions.version, here.tables.version)
+        intake.plan(version, self._plainly)
+
+    def _plainly(self, type: str) -> bool:
+        """Is an event of this type told to parties here, and nothing else?"""
+        here = self._here
+        return (
+            not is_derived(type)
+            and not here.settings.advertised
+            and not here.settings.as_of
+            and type not in here.tables
+            and here.edge.concern.plain(type)
+            and not here.links.subscriptions.concerns(type)
+        )
