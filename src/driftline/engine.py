@@ -31,6 +31,7 @@ from driftline.batches import batch_of, entering, events_from
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Deliver, Effect, Poll, Reply
 from driftline.broker.environment import check_variable
+from driftline.broker.explaining import explained
 from driftline.broker.requests import (
     Advertise,
     Cancel,
@@ -44,7 +45,6 @@ from driftline.broker.requests import (
 )
 from driftline.broker.settings import Settings
 from driftline.broker.stating import check_executable, stated
-from driftline.broker.views import states_of
 from driftline.clock import Clock, SystemClock
 from driftline.crowding import Crowding
 from driftline.doors import (
@@ -69,9 +69,9 @@ from driftline.matching.matcher import Matcher
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import cancels
 from driftline.model.event import Event
-from driftline.model.explanation import Explanation, explain, explain_pattern, explain_told
+from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification, NotificationKind
-from driftline.model.pattern import Pattern, SequenceMatcher
+from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.table import TableDeclaration
@@ -242,20 +242,7 @@ class Engine:
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
-        event = admit_event(event).entering(self._clock.now())
-        scope = handle._standing.scope(event, self._env)
-        if isinstance(handle.statement, Pattern):
-            sequence = self._broker.edge.sequence(handle.id) or SequenceMatcher(handle.statement)
-            return explain_pattern(sequence, scope)
-        if isinstance(handle.statement, View):
-            why = "a view follows a table: single events do not match it"
-            raise NotSupported(str(handle.statement), why)
-        if handle.statement.change is not None:
-            states = self._broker.edge.views.states(handle.id) or states_of(handle._standing)
-            # One that asks for any type has one state, whatever the rows of tables are.
-            keys = self._broker.tables.keys_of(event) if handle.statement.source else ()
-            return explain_told(handle.statement, scope, states.explain(keys, event))
-        return explain(handle.statement, scope)
+        return explained(self._broker, handle.id, admit_event(event).entering(self._clock.now()))
 
     # Parties
 

@@ -11,6 +11,10 @@
     ├── SubscriptionEnded       an operation on a cancelled subscription
     ├── FileRefused             a file of events or subscriptions that cannot be read
     ├── FrameRefused            bytes from the network that are no frame, message or events
+    ├── NotAllowed              a party may not do this
+    ├── LimitReached            a party has as much of something as it may have
+    ├── Unreachable             a broker does not answer, or has gone; what may have become of it
+    ├── NotEffective            a change counts here, and brokers that are named did not answer
     └── PipelineFailed          a Spark job did not start or did not finish, and why
 
 Each error keeps its facts as attributes and passes them to ``Exception.__init__`` in the order
@@ -164,6 +168,60 @@ class FrameRefused(DriftlineError):
 
     def __str__(self) -> str:
         return f"{self.where}: wanted {self.wanted}, came {self.came}"
+
+
+class NotAllowed(DriftlineError):
+    """A party asked for something that it may not do."""
+
+    def __init__(self, party: str, what: str) -> None:
+        super().__init__(party, what)
+        self.party = party
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.party} may not {self.what}"
+
+
+class LimitReached(DriftlineError):
+    """A party has as much of something as it may have; nothing changed."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(what, limit)
+        self.what = what
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"at most {self.limit} {self.what}"
+
+
+class Unreachable(DriftlineError):
+    """A broker does not answer, or the connection to it has ended.
+
+    What was asked for meanwhile may or may not have happened.
+    """
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(address, why)
+        self.address = address
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.why}"
+
+
+class NotEffective(DriftlineError):
+    """A change counts at its broker, but some others have not said in time that they know of it.
+
+    It takes effect there when they are reached; nothing need be asked again.
+    """
+
+    def __init__(self, what: str, silent: tuple[str, ...]) -> None:
+        super().__init__(what, silent)
+        self.what = what
+        self.silent = silent
+
+    def __str__(self) -> str:
+        return f"{self.what}: no answer from {', '.join(self.silent)}"
 
 
 class PipelineFailed(DriftlineError):

@@ -7,9 +7,11 @@ no clock and draws no chance: messages in, effects out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Series
+from functools import partial
 
+from driftline.broker.access import Access, Anyone
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
 from driftline.broker.edge import (
@@ -67,8 +69,8 @@ from driftline.stateful.rows.change import is_derived
 from driftline.wire.codec import encode_control
 from driftline.wire.events import decode_batch
 
-COUNTED_BITS = 40
-INCARNATIONS = 1 << 23
+COUNTED_BITS = 36
+INCARNATIONS = 1 << 27
 """A broker may start so often: its numbers are to fit 63 bits."""
 
 
@@ -88,6 +90,7 @@ class Broker:
             )
         self.name = name
         self.settings = settings or Settings()
+        self.access: Access = Anyone()
         self._counter = incarnation << COUNTED_BITS
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__ if self.settings.stores else _put_nowhere
@@ -100,7 +103,7 @@ class Broker:
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
         self._resyncs = Resyncs(put)
         self._cut = False
-        self.advertising = Advertising(self.settings, self.links, put)
+        self.advertising = Advertising(self.settings, self.links, partial(_put_durable, self.edge, put))
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
         self.outbox = Outbox(put, self._count)
@@ -333,7 +336,6 @@ class Broker:
     def _leave(self, party: str) -> list[Effect]:
         """A party is gone for good: whatever it asked for and said is undone."""
         said = self._subscribing.leave(party) + self.advertising.leave(party)
-        self.publishing.leave(party)
         self.edge.leave(party)
         return said
 
@@ -452,6 +454,12 @@ class Broker:
         self.tables._check()
         self.asking._check()
         assert set(self.outbox.links()) <= self.links.roles.keys()
+
+
+def _put_durable(edge: Edge, put: Callable[[Key, object], None], key: Key, value: object) -> None:
+    """Journal what is said of a party, the second part of the key, if it is durable."""
+    if edge.is_durable(key[1]):
+        put(key, value)
 
 
 def _put_nowhere(key: Key, value: object) -> None:

@@ -144,6 +144,11 @@ class Edge:
             self.slots.enter(name, kept=True)
         return party
 
+    def is_durable(self, name: str) -> bool:
+        """Does what is known of a party survive? One that is not known here may be anybody."""
+        party = self.parties.get(name)
+        return party is None or party.durable
+
     def enter(self, name: str, *, durable: bool) -> None:
         """There is a party; one that is not durable has nothing that would survive it."""
         party = self.party(name)
@@ -252,6 +257,13 @@ class Edge:
     def standing(self, id: str) -> Standing:
         """A subscription as it stands."""
         return self._standing[id]
+
+    def matched(self, id: str) -> int:
+        """How often kernels have found a subscription."""
+        if self._index is None or id not in self._index:
+            return 0
+        number = self._index.number(id)
+        return int(self.slots.matched[number]) if number < len(self.slots.matched) else 0
 
     def sequence(self, id: str) -> SequenceMatcher | None:
         """How far a pattern has come; None if it is none of ours."""

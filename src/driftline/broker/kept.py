@@ -59,6 +59,17 @@ class Kept:
         raw[6] |= GAP
         return Kept(self.number, self.last, self.notices, bytes(raw), self.low, self.high)
 
+    def after(self, number: int) -> bytes | memoryview:
+        """Those behind a number."""
+        if number < self.number:
+            return self.raw
+        at = 0
+        for notice in split_records(self.raw):
+            if _number(notice) > number:
+                break
+            at += len(notice)
+        return memoryview(self.raw)[at:]
+
     def delivery(self, party: str) -> DeliverMany:
         """Tell them to a party."""
         run = Run(party, 0, len(self.raw), self.low, self.high, self.notices)
@@ -71,5 +82,5 @@ def _number(notice: memoryview) -> int:
     if marks > MARKS_FEW:
         (marks,) = _SIZE.unpack_from(notice, at)
         at += _SIZE.size
-    number: int = _NUMBER.unpack_from(notice, at + 4 * marks)[0]
+    number: int = _NUMBER.unpack_from(notice, at + 8 * marks)[0]
     return number

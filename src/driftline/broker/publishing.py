@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from driftline.broker.access import Access
 from driftline.broker.advertising import Advertising
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Effect, Key, Reply
@@ -23,6 +24,7 @@ from driftline.errors import (
     FrameRefused,
     InvalidValue,
     NotAdvertised,
+    NotAllowed,
     NotSupported,
     TableError,
 )
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from driftline.broker.formed import Forms
     from driftline.broker.intake import Hard, Intake, Told
 
-_REFUSED = (InvalidValue, NotAdvertised, TableError)
+_REFUSED = (InvalidValue, NotAdvertised, NotAllowed, TableError)
 _PROBLEMS_MAX = 100
 """So many refusals of one batch are told with their reasons."""
 
@@ -51,6 +53,7 @@ class Here(Protocol):
     tables: Tables
     environment: Environment
     advertising: Advertising
+    access: Access
     passing: Passing
 
     def at(self) -> int:
@@ -86,13 +89,14 @@ class Publishing:
                 self.numbers[key[1]] = value
 
     def leave(self, party: str) -> None:
-        """A party is gone for good."""
+        """A party that is gone will not publish again what it published."""
         if self.numbers.pop(party, None) is not None:
             self._put(("published", party), None)
 
     def _came(self, party: str, life: int, number: int) -> None:
         self.numbers[party] = life, number
-        self._put(("published", party), (life, number))
+        if self._here.edge.is_durable(party):
+            self._put(("published", party), (life, number))
 
     # One
 
@@ -115,6 +119,7 @@ class Publishing:
         here = self._here
         event = event.entering(now)
         check_published(event)
+        here.access.publish(party, event.type, event.attributes)
         here.advertising.check(event, party)
         if here.tables:
             here.tables.admit(event)

@@ -102,7 +102,7 @@ class PublishMany:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Forget all that I asked for, advertised, and have not had; I shall not come back."""
+    """Forget all that I asked for, advertised, and have not had."""
 
     request: str
 

@@ -134,6 +134,12 @@ class Session:
             return [self._hello()]
         return [replace(frame, acknowledged=self._heard) for frame in self._sent]
 
+    def retry(self, now: int) -> list[Frame]:
+        """Say at once what is not known to have been heard: the link was away, and is back."""
+        self._wait = RESEND_FIRST
+        self._resend_at = now
+        return self.wake(now)
+
     def wake_at(self) -> int:
         """When `wake` has something to do; never while all was heard."""
         return self._resend_at if self._sent or not self.up else NEVER

@@ -97,6 +97,11 @@ class Station:
         effects = self.broker.disconnect(link, now) if link in self.broker.roles() else []
         return self._and_wake(self._carried(effects, now), now)
 
+    def retry(self, link: str, now: int) -> list[Effect]:
+        """A link carries something again: what may be lost on it need not wait for its time."""
+        on = self._links.get(link)
+        return [] if on is None else self._and_wake(_sent(link, on.session.retry(now)), now)
+
     def receive(self, link: str, data: bytes, now: int) -> list[Effect]:
         """Whole frames came on a link. What cannot be read is as good as lost: it will come again.
 

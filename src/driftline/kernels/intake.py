@@ -308,10 +308,10 @@ def address(
 ) -> int:
     """Write the notices of events first .. last, slot by slot; how many runs.
 
-    `counts` has a word per slot, all 0, and so it is left. A mark is a handle below an epoch. For a
-    slot that is `kept` both are written, and a number: `base` and the event's place. For others the
-    notices stand behind the head of a frame, whose first four bytes are `frame`. -1 if `out` might
-    not have room, or `runs` or `pairs` has not: nothing has been written then.
+    `counts` has a word per slot, all 0, and so it is left. Notices for a slot that is `kept` have a
+    number, `base` and the event's place. Those for others stand behind the head of a frame, whose
+    first four bytes are `frame`. -1 if `out` might not have room, or `runs` or `pairs` has not:
+    nothing has been written then.
     """
     if offsets[last] - offsets[first] > len(pairs):
         return -1
@@ -399,7 +399,7 @@ def _write_notice(
     """One notice, for the pairs from `place` up to `same`; where it ends."""
     start, end = starts[event], ends[event]
     begun = to
-    marks = 2 * (same - place) if is_kept else same - place
+    marks = same - place
     out[to + 4] = np.uint8(forms[event] & 255)
     out[to + 5] = np.uint8(forms[event] >> 8)
     flags = np.int64(raw[start + 6])
@@ -412,13 +412,8 @@ def _write_notice(
     else:
         out[begun + 7] = np.uint8(marks)
     for at in range(place, same):
-        mark = mark_of[pairs[at] & 0xFFFFFFFF]
-        if is_kept:
-            _put64(out, to, mark)
-            to += 8
-        else:
-            _put32(out, to, mark)
-            to += 4
+        _put64(out, to, mark_of[pairs[at] & 0xFFFFFFFF])
+        to += 8
     if is_kept:
         _put64(out, to, base + event)
         to += 8

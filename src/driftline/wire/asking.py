@@ -23,7 +23,8 @@ from msgspec import Meta, Struct, ValidationError
 import driftline.errors
 from driftline.errors import DriftlineError
 from driftline.model.value import Value, admit, microseconds_of, time_of
-from driftline.wire.limits import NAME_BYTES_MAX
+from driftline.wire.forms import Form
+from driftline.wire.limits import ATTRIBUTES_MAX, NAME_BYTES_MAX
 from driftline.wire.refusal import refused
 from driftline.wire.stream import PAYLOAD_BYTES_MAX
 
@@ -274,11 +275,11 @@ class Notification(_Message):
     lost: Number = 0
 
 
-class Epoch(_Message):
-    """From here on what a subscription is told was matched under these parameters."""
+class Detached(_Message):
+    """A durable subscription is told to another connection from now on."""
 
     handle: Handle
-    epoch: Number
+    why: str
 
 
 class Interest(_Message):
@@ -296,7 +297,7 @@ class Goodbye(_Message):
     after: Number = 0
 
 
-Said: TypeAlias = Notification | Epoch | Interest
+Said: TypeAlias = Notification | Detached | Interest
 
 _encoder = msgspec.msgpack.Encoder()
 _REQUEST: msgspec.msgpack.Decoder[Asked] = msgspec.msgpack.Decoder(Asked)
@@ -306,6 +307,13 @@ _WELCOME = msgspec.msgpack.Decoder(Welcome)
 _LINK = msgspec.msgpack.Decoder(Link)
 _REPLY = msgspec.msgpack.Decoder(Reply)
 _GOODBYE = msgspec.msgpack.Decoder(Goodbye)
+_FORM = msgspec.msgpack.Decoder(
+    tuple[
+        Annotated[int, Meta(ge=0, le=0xFFFE)],
+        str,
+        Annotated[list[tuple[str, int]], Meta(max_length=ATTRIBUTES_MAX)],
+    ]
+)
 
 
 def encode(message: _Message) -> bytes:
@@ -367,6 +375,20 @@ def decode_goodbye(payload: bytes) -> Goodbye:
     """A farewell."""
     goodbye: Goodbye = _decode(_GOODBYE, payload, "goodbye")
     return goodbye
+
+
+# Forms
+
+
+def encode_form(number: int, form: Form) -> bytes:
+    """A form, and the number that it goes by on a connection."""
+    return _encoder.encode((number, form.type, form.fields))
+
+
+def decode_form(payload: bytes) -> tuple[int, Form]:
+    """The inverse of `encode_form`."""
+    number, type, fields = _decode(_FORM, payload, "form")
+    return number, Form(type, tuple((name, kind) for name, kind in fields))
 
 
 # Values and errors

@@ -5,10 +5,10 @@ By the record that was published (see `compact`), with a few words put in behind
     offset  bytes  field
          0      4  length    of the whole notice
          4      2  form
-         6      1  flags     as in the record, but no 16; also 32 numbered, 64 behind a gap
+         6      1  flags     as in the record, but no 16; also 32 numbered, 64 behind a gap, 128
+                             again, because nothing else was told for long
          7      1  marks     how many there are; 255: as many as the next 4 bytes say
-         8         marks     4 bytes each: the handles of subscriptions; if numbered, each is
-                             followed by its epoch
+         8         marks     8 bytes each: the handle of a subscription (4) and its epoch (4)
                    number    8 bytes, if numbered
                    entered   8 bytes: when the event came into the system
                    the rest  as in the record
@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from driftline.model.event import Event
 from driftline.wire.compact import (
-    ENVELOPE_FLAGS,
     HAS_ENTERED,
     HEAD,
     HEAD_BYTES,
@@ -37,21 +36,24 @@ from driftline.wire.compact import (
 from driftline.wire.forms import Form
 from driftline.wire.refusal import refused
 
-NUMBERED, GAP = 32, 64
+NUMBERED, GAP, REPEATED = 32, 64, 128
 MARKS_FEW = 254
 """So many marks are counted in the head."""
 
 _NUMBER = struct.Struct("<Q")
+_MARK = struct.Struct("<II")
 
 
 class Notice(NamedTuple):
-    """An event that a client is told of: for whom, its number (0: none), and is it after a gap?"""
+    """An event that a client is told of: for which handles and under which epochs, its number (0:
+    none), is it behind a gap, and is it told again?"""
 
-    marks: tuple[int, ...]
+    marks: tuple[tuple[int, int], ...]
     number: int
     gap: bool
     event: Event
     trace: str = ""
+    repeated: bool = False
 
 
 def write_notice(notice: Notice, number: int, form: Form) -> bytes:
@@ -62,12 +64,12 @@ def write_notice(notice: Notice, number: int, form: Form) -> bytes:
     marks = len(notice.marks)
     parts = [
         SIZE.pack(marks) if marks > MARKS_FEW else b"",
-        struct.pack(f"<{marks}I", *notice.marks),
+        struct.pack(f"<{2 * marks}I", *(part for mark in notice.marks for part in mark)),
         _NUMBER.pack(notice.number) if notice.number else b"",
         WORD.pack(event.entered),
         body,
     ]
-    flags |= NUMBERED * (notice.number > 0) | GAP * notice.gap
+    flags |= NUMBERED * (notice.number > 0) | GAP * notice.gap | REPEATED * notice.repeated
     length = HEAD_BYTES + sum(map(len, parts))
     return b"".join((HEAD.pack(length, number, flags, min(marks, MARKS_FEW + 1)), *parts))
 
@@ -76,12 +78,40 @@ def read_notice(raw: Bytes, forms: Mapping[int, Form], where: str = "notice") ->
     """One whole notice; `FrameRefused` for anything else."""
     whole = bytes(raw)
     number, flags, marks = read_head(whole, where)
-    if flags & ~(ENVELOPE_FLAGS | NUMBERED | GAP) or flags & HAS_ENTERED:
+    if flags & HAS_ENTERED:
         raise refused(where, "flags that are known", f"{flags:#x}")
     cursor = Cursor(whole, HEAD_BYTES, where)
     if marks > MARKS_FEW:
         marks = cursor.take(SIZE)
-    found = struct.unpack(f"<{marks}I", cursor.bytes(4 * marks))
+    found = tuple(_MARK.iter_unpack(cursor.bytes(_MARK.size * marks)))
     told = cursor.take(_NUMBER) if flags & NUMBERED else 0
     event, trace = read_body(cursor, number, flags, forms, cursor.stamp())
-    return Notice(found, told, bool(flags & GAP), event.entering(0), trace)
+    again = bool(flags & REPEATED)
+    return Notice(found, told, bool(flags & GAP), event.entering(0), trace, again)
+
+
+def marks_of(notice: bytes | memoryview) -> list[tuple[int, int]]:
+    """The handles and epochs of a notice that was written here."""
+    at, marks = HEAD_BYTES, notice[7]
+    if marks > MARKS_FEW:
+        (marks,) = SIZE.unpack_from(notice, at)
+        at += SIZE.size
+    return list(_MARK.iter_unpack(notice[at : at + _MARK.size * marks]))
+
+
+def remarked(
+    notice: bytes | memoryview, marks: list[tuple[int, int]], *, repeated: bool = False
+) -> bytes:
+    """The same notice for some of those it is for."""
+    at, count = HEAD_BYTES, notice[7]
+    if count > MARKS_FEW:
+        (count,) = SIZE.unpack_from(notice, at)
+        at += SIZE.size
+    rest = notice[at + _MARK.size * count :]
+    many = SIZE.pack(len(marks)) if len(marks) > MARKS_FEW else b""
+    packed = b"".join(_MARK.pack(*mark) for mark in marks)
+    length = HEAD_BYTES + len(many) + len(packed) + len(rest)
+    _, number, flags, _ = HEAD.unpack_from(notice)
+    flags |= REPEATED * repeated
+    head = HEAD.pack(length, number, flags, min(len(marks), MARKS_FEW + 1))
+    return b"".join((head, many, packed, rest))

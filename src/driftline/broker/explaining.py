@@ -1,0 +1,35 @@
+"""Why does an event match a subscription at this broker, or not?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driftline.broker.views import states_of
+from driftline.errors import NotSupported
+from driftline.model.event import Event
+from driftline.model.explanation import Explanation, explain, explain_pattern, explain_told
+from driftline.model.pattern import Pattern, SequenceMatcher
+from driftline.model.view import View
+
+if TYPE_CHECKING:
+    from driftline.broker.broker import Broker
+
+
+def explained(broker: Broker, id: str, event: Event) -> Explanation:
+    """Each condition and the values it saw, as the subscription stands now."""
+    standing = broker.edge.standing(id)
+    held = standing.statement
+    statement = held.asked() if isinstance(held, View) else held
+    scope = standing.scope(event, broker.environment.values)
+    if isinstance(statement, Pattern):
+        sequence = broker.edge.sequence(id) or SequenceMatcher(statement)
+        return explain_pattern(sequence, scope)
+    if isinstance(statement, View):
+        why = "a view follows a table: single events do not match it"
+        raise NotSupported(str(statement), why)
+    if statement.change is not None:
+        states = broker.edge.views.states(id) or states_of(standing)
+        # One that asks for any type has one state, whatever the rows of tables are.
+        keys = broker.tables.keys_of(event) if statement.source else ()
+        return explain_told(statement, scope, states.explain(keys, event))
+    return explain(statement, scope)

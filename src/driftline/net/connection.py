@@ -1,0 +1,181 @@
+"""How do bytes come from and go to one peer, whoever it is?
+
+What comes is handed to whoever serves the connection, straight from the buffer that all connections
+share, and what is not whole yet is kept. What is to be sent is put together and written once for
+each turn of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from driftline.errors import FrameRefused
+
+READ_BYTES = 1 << 18
+WRITE_HIGH = 1 << 18
+"""From so many bytes on that the system has not taken, a connection is stuffed."""
+
+
+class Service(Protocol):
+    """Whoever serves a connection."""
+
+    def take(self, data: memoryview) -> int:
+        """Deal with all that is whole, and say how many bytes that was; they are gone then."""
+
+    def eased(self) -> None:
+        """More can be sent again."""
+
+    def ended(self, why: str) -> None:
+        """The connection is no more."""
+
+    def refuse(self, problem: FrameRefused) -> None:
+        """What came cannot be read: the connection is about to be closed."""
+
+
+class Hub(Protocol):
+    """What connections share: a buffer, and a list of those that have something to send."""
+
+    buffer: memoryview
+
+    def dirty(self, connection: Connection) -> None:
+        """It has something to send when this turn of the loop is over."""
+
+    def arrived(self, connection: Connection) -> Service | None:
+        """Somebody has connected: who serves it? None: nobody, it is turned away."""
+
+    def left(self, connection: Connection) -> None:
+        """A connection has ended."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One peer."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._rest = bytearray()
+        self._out: list[bytes | memoryview] = []
+        self._transport: asyncio.Transport | None = None
+        self.service: Service | None = None
+        self.stuffed = False
+        self.received = 0
+        """Bytes."""
+        self.sent = 0
+        self.peer = ""
+        self._why = "the other end has closed it"
+        self._held: set[str] = set()
+
+    # From the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        name = transport.get_extra_info("peername")
+        self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "local")
+        transport.set_write_buffer_limits(high=WRITE_HIGH)
+        self.service = self._hub.arrived(self)
+        if self.service is None:
+            transport.close()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._hub.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received += nbytes
+        service = self.service
+        if service is None:
+            return
+        came = self._hub.buffer[:nbytes]
+        try:
+            if not self._rest:
+                used = service.take(came)
+                if used < nbytes:
+                    self._rest += came[used:]
+                return
+            self._rest += came
+            with memoryview(self._rest) as data:
+                used = service.take(data)
+            del self._rest[:used]
+        except FrameRefused as problem:
+            service.refuse(problem)
+            self.close(str(problem))
+
+    def pause_writing(self) -> None:
+        self.stuffed = True
+
+    def resume_writing(self) -> None:
+        self.stuffed = False
+        if self.service is not None:
+            self.service.eased()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        service, self.service = self.service, None
+        self._transport = None
+        self._out.clear()
+        self._hub.left(self)
+        if service is not None:
+            service.ended(str(exc) if exc else self._why)
+
+    # From whoever serves it
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send this, when this turn of the loop is over."""
+        if not self._out:
+            self._hub.dirty(self)
+        self._out.append(data)
+
+    def flush(self) -> None:
+        """Hand over what is to be sent."""
+        if self._transport is None or not self._out:
+            self._out.clear()
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        self.sent += len(data)
+        self._transport.write(data)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the system has not taken."""
+        transport = self._transport
+        return 0 if transport is None else transport.get_write_buffer_size()
+
+    @property
+    def is_open(self) -> bool:
+        """Can something be sent?"""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def hold(self, why: str) -> None:
+        """Read nothing for now; whoever sends notices when the buffers are full."""
+        if not self._held and self.is_open:
+            assert self._transport is not None
+            self._transport.pause_reading()
+        self._held.add(why)
+
+    def release(self, why: str) -> None:
+        """Read on, unless it is held for another reason."""
+        self._held.discard(why)
+        if not self._held and self.is_open:
+            assert self._transport is not None
+            self._transport.resume_reading()
+
+    def close(self, why: str) -> None:
+        """Send what is to be sent, and end."""
+        if self._transport is not None:
+            self._why = why
+            self.flush()
+            self._transport.close()
+
+    def abort(self, why: str) -> None:
+        """End at once, whatever is to be sent."""
+        if self._transport is not None:
+            self._why = why
+            self._transport.abort()
+
+    def information(self, name: str) -> object:
+        """What the transport knows: see `asyncio.BaseTransport.get_extra_info`."""
+        return None if self._transport is None else self._transport.get_extra_info(name)
+
+
+Factory = Callable[[], Connection]

@@ -1,0 +1,424 @@
+"""What does a broker do for one client that is connected to it?
+
+A guest is a party of its own, of which nothing survives the connection: its subscriptions end with
+it. A durable subscription is a party by itself, which goes on; while a guest is attached to it, it
+is told there. What a guest asks for is done in `serving`; here is what it publishes and is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftline.broker.effects import Deliver, Reply, Run
+from driftline.broker.items import Item
+from driftline.broker.kept import Kept
+from driftline.broker.queue import Outgoing
+from driftline.broker.requests import PublishMany
+from driftline.broker.session import NEVER
+from driftline.errors import DriftlineError, FrameRefused, LimitReached, NotAllowed
+from driftline.net.connection import Connection
+from driftline.net.telling import Told, framed, gap, told
+from driftline.wire import asking
+from driftline.wire.asking import Goodbye, encode, refusal
+from driftline.wire.compact import split_records
+from driftline.wire.forms import NO_FORM, Form
+from driftline.wire.notices import marks_of, read_notice, remarked
+from driftline.wire.publishing import HEAD as BATCH_HEAD
+from driftline.wire.refusal import refused
+from driftline.wire.stream import HEAD_BYTES, Kind, frame, head_of
+
+if TYPE_CHECKING:
+    from driftline.net.server import Server
+
+UNKNOWN = -(1 << 40)
+"""No form goes by this number on a connection."""
+_ROOM = 1 << 18
+"""So many bytes of what waited are sent before the connection is asked again."""
+
+
+@dataclass(slots=True)
+class Channel:
+    """A durable subscription that a guest is attached to, and how far it was told."""
+
+    handle: int
+    party: str
+    sent: int
+    backlog: deque[Deliver | Kept] = field(default_factory=deque)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A batch of events that was sent on: its request, and how many there were, if that matters."""
+
+    request: int
+    count: int
+
+
+class Guest:
+    """One client."""
+
+    def __init__(self, server: Server, connection: Connection, name: str, life: int) -> None:
+        self.server = server
+        self.connection = connection
+        self.name = name
+        """The party that it is."""
+        self.life = life
+        self.handles: dict[int, str] = {}
+        """The ids of its subscriptions, durable ones included."""
+        self.channels: dict[str, Channel] = {}
+        """By the parties that durable subscriptions are."""
+        self.advertised: dict[str, bool] = {}
+        self.out = Outgoing(server.limits.queue_bytes)
+        self.simple = True
+        """Does everything go straight out, as long as the connection takes it?"""
+        self._forms_in: NDArray[np.int64] = np.full(16, UNKNOWN, np.int64)
+        self._forms_out: set[int] = set()
+        self._batches: dict[str, list[_Sent]] = {}
+        self._counted = 0
+        self._tokens = float(server.limits.rate)
+        self._filled = 0.0
+        self._waking = NEVER
+        self.published = 0
+        self.told = 0
+        self.over: deque[Item] = deque()
+        """What came for somebody who blocks when there was no room left."""
+        # How much had been heard when it was last looked after, and how often that was nothing new.
+        self.heard = 0
+        self.silent = 0
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait for the connection to take them."""
+        kept = sum(len(channel.backlog) for channel in self.channels.values())
+        return self.out.pending_bytes + self.connection.unsent + kept
+
+    # What comes
+
+    def take(self, data: memoryview) -> int:
+        """See `Service`."""
+        at, limit = 0, self.server.limits.frame_bytes
+        batches: list[tuple[int, int, memoryview]] = []
+        while len(data) - at >= HEAD_BYTES:
+            kind, size = head_of(data, at, limit)
+            end = at + HEAD_BYTES + size
+            if end > len(data):
+                break
+            if kind is Kind.EVENTS:
+                batches.append(_batch(data[at + HEAD_BYTES : end]))
+            else:
+                self._publish(batches)
+                batches = []
+                self._frame(kind, bytes(data[at + HEAD_BYTES : end]))
+            at = end
+        self._publish(batches)
+        return at
+
+    def _frame(self, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.REQUEST:
+            self.server.serving.serve(self, asking.decode_request(payload))
+        elif kind is Kind.FORM:
+            self._form(payload)
+        elif kind is Kind.PING:
+            self.connection.send(frame(Kind.PONG, payload))
+        elif kind is Kind.GOODBYE:
+            self.connection.close("the client said goodbye")
+        elif kind is not Kind.PONG:
+            raise refused("stream", "what a client may say", kind.name.lower())
+
+    def _form(self, payload: bytes) -> None:
+        """A form, and the number that the client gives it."""
+        number, form = asking.decode_form(payload)
+        limits = self.server.limits
+        if number >= limits.forms or number >= NO_FORM:
+            raise refused("form", f"a number below {limits.forms}", f"{number}")
+        if len(form.fields) > limits.attributes:
+            raise refused("form", f"at most {limits.attributes} attributes", f"{len(form.fields)}")
+        while number >= len(self._forms_in):
+            more = np.full(len(self._forms_in), UNKNOWN, np.int64)
+            self._forms_in = np.concatenate([self._forms_in, more])
+        known = self.server.broker.publishing.forms.number(form)
+        if known == NO_FORM:
+            raise refused("form", "one that events can have, and fewer in all", f"{len(form.type)}")
+        try:
+            names = [name for name, _ in form.fields]
+            self.server.broker.access.publish(self.name, form.type, names)
+        except NotAllowed:
+            # Its events are looked at one by one, and refused.
+            known = ~known
+        self._forms_in[number] = known
+
+    def _publish(self, batches: list[tuple[int, int, memoryview]]) -> None:
+        """Publish batches, as many at a time as can be numbered together.
+
+        What they lie in is gone when this is done.
+        """
+        if len(batches) > 1 and not any(number for _, number, _ in batches):
+            sent = [
+                _Sent(request, sum(1 for _ in split_records(records)))
+                for request, _, records in batches
+            ]
+            self._publish_some(sent, 0, b"".join(records for _, _, records in batches))
+            return
+        for request, number, records in batches:
+            self._publish_some([_Sent(request, 1 << 62)], number, records)
+
+    def _publish_some(self, sent: list[_Sent], number: int, records: bytes | memoryview) -> None:
+        self._counted += 1
+        request = f"e{self._counted}"
+        self._batches[request] = sent
+        asked = PublishMany(request, records, self._forms_in, number, self.life)
+        self.server.driver.ask(self.name, asked)
+
+    def answered(self, reply: Reply) -> None:
+        """What became of batches of events."""
+        batches = self._batches.pop(reply.request, [])
+        self.published += reply.events
+        self.server.counters.published += reply.events
+        if self.server.limits.rate:
+            self._pace(reply.events)
+        if reply.refused is not None:
+            for batch in batches:
+                if batch.request:
+                    self._reply(refusal(batch.request, reply.refused))
+            self.connection.close(str(reply.refused))
+            return
+        if not reply.problems:
+            for batch in batches:
+                if batch.request:
+                    self._reply(asking.Reply(batch.request))
+            return
+        at = 0
+        for batch in batches:
+            end = at + batch.count
+            mine = [(n - at, problem) for n, problem in reply.problems if at <= n < end]
+            at = end
+            if batch.request:
+                said = [[n, type(one).__name__, list(one.args)] for n, one in mine]
+                self._reply(asking.Reply(batch.request, said or None))
+
+    def _pace(self, events: int) -> None:
+        """Hold it back if it is faster than it may be."""
+        rate, now = self.server.limits.rate, self.server.loop.time()
+        self._tokens = min(rate, self._tokens + (now - self._filled) * rate) - events
+        self._filled = now
+        if self._tokens < 0:
+            self.connection.hold("rate")
+            delay = -self._tokens / rate
+            self.server.loop.call_later(delay, self.connection.release, "rate")
+
+    # What it is told
+
+    def _reply(self, reply: asking.Reply) -> None:
+        self.connection.send(frame(Kind.REPLY, encode(reply)))
+
+    def reply(self, request: int, value: object = None) -> None:
+        """A request was granted."""
+        self._reply(asking.Reply(request, value))
+
+    def refuse_request(self, request: int, problem: DriftlineError) -> None:
+        """A request was refused."""
+        self._reply(refusal(request, problem))
+
+    def know(self, low: int, high: int, notices: bytes | memoryview) -> None:
+        """Say which forms are used in notices, if that was not said before."""
+        if low == high:
+            if low not in self._forms_out:
+                self._tell_form(low)
+            return
+        for notice in split_records(notices):
+            number = notice[4] | notice[5] << 8
+            if number not in self._forms_out:
+                self._tell_form(number)
+
+    def _tell_form(self, number: int) -> None:
+        self._forms_out.add(number)
+        if number != NO_FORM:
+            form = self.server.broker.publishing.forms.known[number]
+            self.connection.send(frame(Kind.FORM, asking.encode_form(number, form)))
+
+    def notices(self, run: Run, raw: memoryview) -> None:
+        """Tell notices that lie in a frame."""
+        whole = raw[run.start : run.end]
+        self.told += run.notices
+        self.know(run.low, run.high, whole[HEAD_BYTES:])
+        if self._is_free():
+            if len(whole) <= self.server.limits.frame_bytes:
+                self.connection.send(whole)
+            else:
+                for one in framed(Kind.NOTICES, b"", whole[HEAD_BYTES:]):
+                    self.connection.send(one)
+            return
+        for notice in split_records(whole[HEAD_BYTES:]):
+            handles = tuple(handle for handle, _ in marks_of(notice))
+            self._offer(Told(handles, bytes(notice), is_notice=True))
+
+    def deliver(self, deliver: Deliver) -> None:
+        """Tell what a delivery says."""
+        self.told += 1
+        for one in told(deliver, self.server.edge, self.server.forms, self._handle_of, 0):
+            self._tell(one)
+
+    def _handle_of(self, id: str) -> int | None:
+        handle = int(id.rpartition("#")[2])
+        return handle if self.handles.get(handle) == id else None
+
+    def _tell(self, one: Told) -> None:
+        if one.is_notice:
+            self.know(one.form, one.form, b"")
+        if self._is_free():
+            self.connection.send(_sendable(one.data, one.is_notice))
+        else:
+            self._offer(one)
+
+    def _is_free(self) -> bool:
+        out = self.out
+        return self.simple and not (self.connection.stuffed or out.pending or self.over)
+
+    def _offer(self, one: Told) -> None:
+        """Let it wait, by the policies of its subscriptions."""
+        out = self.out
+        if not self.connection.stuffed and out.bypass(one.handles):
+            self.connection.send(_sendable(one.data, one.is_notice))
+            return
+        keys = tuple(self._key(handle, one) for handle in one.handles)
+        data = (b"N" if one.is_notice else b"T") + one.data
+        item = Item(one.handles, data, 0, len(one.data), keys)
+        if self.over or not out.offer(item, self.server.clock.now()):
+            # Somebody who blocks is full, and publishers are held back: this they had sent before.
+            self.over.append(item)
+        self.server.check_blocked(self)
+        self.pump()
+
+    def _key(self, handle: int, one: Told) -> object:
+        """What a conflating subscription tells this apart by."""
+        policy = self.server.serving.policy(self, handle)
+        if policy is None or policy.key is None:
+            return one.key
+        event = one.event
+        if event is None and one.is_notice:
+            event = read_notice(one.data, self.server.forms.known).event
+        return None if event is None else event.attributes.get(policy.key)
+
+    def pump(self) -> None:
+        """Send what waits, as far as the connection takes it."""
+        now = self.server.clock.now()
+        while not self.connection.stuffed and self.connection.is_open:
+            while self.over and self.out.offer(self.over[0], now):
+                self.over.popleft()
+            some = self.out.take(_ROOM, now)
+            if not some:
+                break
+            for one in some:
+                for handle, lost in zip(one.handles, one.lost, strict=True):
+                    if lost:
+                        assert isinstance(handle, int)
+                        self.connection.send(gap(handle, lost))
+                if one.item is None:
+                    continue
+                data = one.item.data
+                if data[:1] == b"T":
+                    self.connection.send(data[1:])
+                    continue
+                notice = data[1:]
+                if one.handles != one.item.handles or one.repeat:
+                    marks = [mark for mark in marks_of(notice) if mark[0] in one.handles]
+                    notice = remarked(notice, marks, repeated=one.repeat)
+                self.connection.send(frame(Kind.NOTICES, notice))
+            # What was handed over may have stuffed it.
+            self.connection.flush()
+        self.server.check_blocked(self)
+        self._wake_at(self.out.wake_at())
+
+    def _wake_at(self, time: int) -> None:
+        if self.connection.stuffed or time in (0, NEVER) or time >= self._waking:
+            return
+        self._waking = time
+        delay = max(0, time - self.server.clock.now()) / 1e6
+        self.server.loop.call_later(delay, self._woken)
+
+    def _woken(self) -> None:
+        self._waking = NEVER
+        if self.connection.is_open:
+            self.pump()
+
+    # Durable subscriptions
+
+    def attach(self, handle: int, party: str, after: int) -> Channel:
+        """Tell what is kept for a durable subscription from here on, behind a number."""
+        channel = self.channels[party] = Channel(handle, party, after)
+        waiting = self.server.edge.parties[party].waiting
+        channel.backlog.extend(one for one in waiting if one.last > after)
+        return channel
+
+    def kept(self, channel: Channel, one: Deliver | Kept) -> None:
+        """Something is kept for a durable subscription, and may be told."""
+        if one.last <= channel.sent:
+            return
+        channel.backlog.append(one)
+        self.catch_up(channel)
+
+    def catch_up(self, channel: Channel) -> None:
+        """Tell what was kept, as far as the connection takes it."""
+        while channel.backlog and not self.connection.stuffed and self.connection.is_open:
+            one = channel.backlog.popleft()
+            if one.last <= channel.sent:
+                continue
+            head = channel.handle.to_bytes(4, "little")
+            if isinstance(one, Kept):
+                self.told += one.notices
+                self.know(one.low, one.high, one.raw)
+                for whole in framed(Kind.KEPT, head, one.after(channel.sent)):
+                    self.connection.send(whole)
+            else:
+                self.told += 1
+                edge, forms = self.server.edge, self.server.forms
+                for each in told(one, edge, forms, lambda id: channel.handle, one.number):
+                    if each.is_notice:
+                        self.know(each.form, each.form, b"")
+                        self.connection.send(frame(Kind.KEPT, head, each.data))
+                    else:
+                        self.connection.send(each.data)
+            channel.sent = one.last
+            self.connection.flush()
+
+    # The connection
+
+    def eased(self) -> None:
+        """See `Service`."""
+        for channel in self.channels.values():
+            self.catch_up(channel)
+        self.pump()
+
+    def ended(self, why: str) -> None:
+        """See `Service`."""
+        self.server.gone(self, why)
+
+    def refuse(self, problem: FrameRefused) -> None:
+        """See `Service`."""
+        self.goodbye(str(problem), again=False)
+
+    def goodbye(self, why: str, *, again: bool, after: int = 0) -> None:
+        """Say that the connection ends."""
+        self.connection.send(frame(Kind.GOODBYE, encode(Goodbye(why, again, after))))
+
+    def check_room(self, what: str, used: int, limit: int) -> None:
+        """Raise if there would be more of something than there may be."""
+        if used >= limit:
+            raise LimitReached(what, limit)
+
+
+def _batch(payload: memoryview) -> tuple[int, int, memoryview]:
+    """The request, the number and the records of a batch."""
+    if len(payload) < BATCH_HEAD.size:
+        raise refused("events", f"a head of {BATCH_HEAD.size} bytes", f"{len(payload)}")
+    request, number = BATCH_HEAD.unpack_from(payload)
+    return request, number, payload[BATCH_HEAD.size :]
+
+
+def _sendable(data: bytes, is_notice: bool) -> bytes:
+    return frame(Kind.NOTICES, data) if is_notice else data

@@ -1,0 +1,59 @@
+"""How much may one connection, or one party, ask of a broker?
+
+Whatever is beyond a limit is refused with a reason, held back, or ends the connection; nothing that
+a peer does makes a broker hold more than these say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from driftline.errors import InvalidValue
+from driftline.model.value import show
+from driftline.wire.limits import FRAME_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a broker; times are seconds."""
+
+    connections: int = 10_000
+    """All at once; more are turned away."""
+    connections_each: int = 1_000
+    """Of one identity."""
+    frame_bytes: int = FRAME_BYTES_MAX
+    subscriptions: int = 200_000
+    """Of one connection."""
+    durable: int = 100_000
+    """Durable subscriptions of one identity."""
+    parameters: int = 1_000
+    """Of one subscription."""
+    advertisements: int = 1_000
+    """Of one connection."""
+    forms: int = 4_096
+    """Of events, on one connection."""
+    attributes: int = 4_096
+    """Of one event."""
+    rate: int = 0
+    """Events a second from one connection, on average; 0: any. Who is faster is held back."""
+    queue_bytes: int = 16 << 20
+    """What waits for one connection."""
+    kept: int = 100_000
+    """Notifications kept for one durable subscription."""
+    journal_bytes: int = 64 << 20
+    """What waits for the journal; publishers are held back while it is more."""
+    greeting: float = 10.0
+    """Who has not said who it is by then is turned away."""
+    silence: float = 60.0
+    """Who says nothing for so long, not even when asked, is gone."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            least = 0 if one.name == "rate" else 1
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not value >= least or value > 1 << 40:
+                raise InvalidValue(f"limits.{one.name}", f"a number, {least} or more", show(value))
+        if self.frame_bytes > FRAME_BYTES_MAX:
+            wanted = f"at most {FRAME_BYTES_MAX}"
+            raise InvalidValue("limits.frame_bytes", wanted, show(self.frame_bytes))

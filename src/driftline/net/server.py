@@ -1,0 +1,523 @@
+"""A broker as a process: connections, links, a journal, and the station behind them.
+
+Everything happens on one loop. A turn of it reads what has come on all connections, lets the
+station have it, and then writes once to each connection that has something to be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from driftline.broker.broker import Broker
+from driftline.broker.edge import Edge
+from driftline.broker.effects import Deliver, DeliverMany, Reply
+from driftline.broker.formed import Forms
+from driftline.broker.items import Item
+from driftline.broker.kept import Kept
+from driftline.broker.requests import Leave
+from driftline.broker.settings import Settings
+from driftline.broker.station import Station
+from driftline.errors import FrameRefused, InvalidValue, LimitReached
+from driftline.model.advertisement import Advertisement
+from driftline.model.value import show
+from driftline.net.clock import BrokerClock
+from driftline.net.config import Address, Config, role_of
+from driftline.net.connection import READ_BYTES, Connection, Service
+from driftline.net.driver import Driver
+from driftline.net.guest import Guest
+from driftline.net.journal import open_journal
+from driftline.net.journal.group import GroupCommit
+from driftline.net.link import Link, Wire
+from driftline.net.serving import INTEREST_EVERY, Serving
+from driftline.net.status import Counters, status_of
+from driftline.wire import asking
+from driftline.wire.limits import FRAME_BYTES_MAX
+from driftline.wire.refusal import refused
+from driftline.wire.stream import HEAD_BYTES, PAYLOAD_BYTES_MAX, Kind, frame, head_of
+
+if TYPE_CHECKING:
+    from driftline.net.health import Health
+
+log = logging.getLogger("driftline.broker")
+
+ANYONE = "anyone"
+PUBLISHER_REMEMBERED = 60.0
+"""So long, in seconds, after a client has gone it may come back and not be heard twice."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What a guest advertised, of which it wants to know whether anybody wants it."""
+
+    guest: Guest
+    id: str
+    says: Advertisement
+
+
+class Server:
+    """One broker that is served. `await start()`, and `await drain()` to end."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.limits = config.limits
+        self.clock = BrokerClock()
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        self.connections: set[Connection] = set()
+        self.guests: dict[str, Guest] = {}
+        self.links: dict[str, Link] = {}
+        self.counters = Counters()
+        self.draining = False
+        self.incarnation = 0
+        self.trouble = ""
+        """Why nothing can be stored now."""
+        self.address = config.listen
+        self.began = self.clock.now()
+        self.serving = Serving(self)
+        self._attached: dict[str, Guest] = {}
+        self._blocking: set[Guest] = set()
+        self._dirty: list[Connection] = []
+        self._awaited: dict[str, Callable[[Reply], None]] = {}
+        self._counted = 0
+        self._watched: dict[tuple[str, str], _Watched] = {}
+        self._watching: asyncio.TimerHandle | None = None
+        self._listening: asyncio.Server | None = None
+        self._commits: GroupCommit | None = None
+        self._health: Health | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Beginning and ending
+
+    async def start(self) -> None:
+        """Open the journal, take up where it ends, and listen."""
+        self.loop = asyncio.get_running_loop()
+        config = self.config
+        journal = open_journal(config.journal, config.name)
+        try:
+            stored = await self.loop.run_in_executor(None, journal.load)
+            self.incarnation = journal.incarnation(_by_clock(self.clock))
+            stores = config.journal != "memory:"
+            settings = Settings(
+                matcher="index", advertised=config.advertised, keep=self.limits.kept, stores=stores
+            )
+            self.station = Station(config.name, self.incarnation, settings, stored)
+        except BaseException:
+            journal.close()
+            raise
+        self._commits = GroupCommit(journal, self._troubled) if stores else None
+        if not stores:
+            journal.close()
+        self.driver = Driver(self.station, self._commits, self, self.clock, self.loop)
+        self.driver.begin()
+        known = self.broker.roles()
+        for peer in config.peers:
+            self._link(Link(self, peer.name, peer.role, peer.address))
+        for name in known.keys() - self.links.keys():
+            # It was a peer once, and no longer is.
+            self.driver.disconnect(name)
+        tls = None if config.tls is None else config.tls.server()
+        self._listening = await self.loop.create_server(
+            lambda: Connection(self), config.listen.host, config.listen.port, ssl=tls, backlog=1024
+        )
+        bound = self._listening.sockets[0].getsockname()
+        self.address = Address(bound[0], bound[1])
+        if config.health is not None:
+            from driftline.net.health import Health
+
+            self._health = Health(self)
+            await self._health.start(config.health)
+        self.loop.call_later(self.limits.silence / 3, self._look_after)
+        log.info("%s listens on %s", config.name, self.address)
+
+    async def drain(self, within: float = 10.0) -> None:
+        """Take nobody in any more, say goodbye to everybody, store everything, and end."""
+        if self.draining:
+            return
+        self.draining = True
+        if self._listening is not None:
+            self._listening.close()
+        for link in self.links.values():
+            link.end("the broker ends")
+        for guest in [*self.guests.values()]:
+            guest.goodbye("the broker ends", again=True)
+            guest.connection.close("the broker ends")
+        deadline = self.loop.time() + within
+        while (self.connections or self.driver.waiting) and self.loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in [*self.connections]:
+            connection.abort("the broker has ended")
+        await asyncio.sleep(0)
+        self.driver.close()
+        if self._commits is not None:
+            left = max(0.1, deadline - self.loop.time())
+            await self.loop.run_in_executor(None, self._commits.close, left)
+        if self._health is not None:
+            await self._health.stop()
+        if self._watching is not None:
+            self._watching.cancel()
+        log.info("%s has ended", self.config.name)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker that is served."""
+        return self.station.broker
+
+    @property
+    def edge(self) -> Edge:
+        """Its parties and their subscriptions."""
+        return self.station.broker.edge
+
+    @property
+    def forms(self) -> Forms:
+        """The forms of events that it knows."""
+        return self.station.broker.publishing.forms
+
+    def _troubled(self, problem: BaseException | None) -> None:
+        """From the journal's thread: commits fail, or do so no longer."""
+        self.loop.call_soon_threadsafe(self._note_trouble, problem)
+
+    def _note_trouble(self, problem: BaseException | None) -> None:
+        if problem is None:
+            if self.trouble:
+                log.warning("the journal can be written again")
+            self.trouble = ""
+        else:
+            if not self.trouble:
+                log.error("nothing can be stored, and nothing is acknowledged: %s", problem)
+            self.trouble = str(problem)
+
+    # Connections
+
+    def arrived(self, connection: Connection) -> Service | None:
+        """See `Hub`."""
+        if self.draining or len(self.connections) >= self.limits.connections:
+            self.counters.turned_away += 1
+            return None
+        self.connections.add(connection)
+        return _Stranger(self, connection)
+
+    def left(self, connection: Connection) -> None:
+        """See `Hub`."""
+        self.connections.discard(connection)
+
+    def dirty(self, connection: Connection) -> None:
+        """See `Hub`."""
+        if not self._dirty:
+            self.loop.call_soon(self._flush)
+        self._dirty.append(connection)
+
+    def _flush(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for connection in dirty:
+            connection.flush()
+        self._check_journal()
+
+    def _check_journal(self) -> None:
+        """Hold publishers back while too much waits for the journal."""
+        if self._commits is None:
+            return
+        full = self._commits.bytes_waiting > self.limits.journal_bytes
+        if full and not self.counters.held_for_journal:
+            self.counters.held_for_journal = True
+            for guest in self.guests.values():
+                guest.connection.hold("journal")
+            self.loop.call_later(0.01, self._recheck_journal)
+
+    def _recheck_journal(self) -> None:
+        assert self._commits is not None
+        if self._commits.bytes_waiting > self.limits.journal_bytes // 2:
+            self.loop.call_later(0.01, self._recheck_journal)
+            return
+        self.counters.held_for_journal = False
+        for guest in self.guests.values():
+            guest.connection.release("journal")
+
+    def _look_after(self) -> None:
+        """Ask those who have been silent whether they are there; forget those who were, too long."""
+        if self.draining:
+            return
+        for guest in [*self.guests.values()]:
+            if guest.connection.received == guest.heard:
+                guest.silent += 1
+                if guest.silent >= 3:
+                    guest.connection.abort("it has been silent for too long")
+                    continue
+                guest.connection.send(frame(Kind.PING, b""))
+            else:
+                guest.silent = 0
+            guest.heard = guest.connection.received
+        self.loop.call_later(self.limits.silence / 3, self._look_after)
+
+    def greet(self, connection: Connection, hello: asking.Hello) -> Service:
+        """A client says who it is."""
+        if hello.protocol != asking.PROTOCOL:
+            raise refused("hello", f"protocol {asking.PROTOCOL}", f"{hello.protocol}")
+        if not hello.client:
+            raise refused("hello", "the name of a client", "an empty one")
+        name = f"{ANYONE}~{hello.client}"
+        before = self.guests.get(name)
+        if before is not None:
+            # It is back before we noticed that it had gone.
+            before.goodbye("there is another connection of this client", again=False)
+            before.connection.close("there is another connection of this client")
+            self.gone(before, "there is another connection of this client")
+        self.broker.enter(name, durable=False)
+        guest = self.guests[name] = Guest(self, connection, name, hello.life)
+        if self.counters.held_for_journal:
+            connection.hold("journal")
+        if self._blocking:
+            connection.hold("blocked")
+        said = asking.Welcome(
+            self.broker.name,
+            self.incarnation,
+            asking.PROTOCOL,
+            self.limits.frame_bytes,
+            self.limits.subscriptions,
+            self.clock.now(),
+        )
+        connection.send(frame(Kind.HELLO, asking.encode(said)))
+        return guest
+
+    def gone(self, guest: Guest, why: str) -> None:
+        """A client is no longer connected."""
+        if self.guests.get(guest.name) is not guest:
+            return
+        del self.guests[guest.name]
+        log.debug("%s has gone: %s", guest.name, why)
+        for handle in [*guest.handles]:
+            self.serving.forget(guest, handle)
+        for party in guest.channels:
+            if self._attached.get(party) is guest:
+                del self._attached[party]
+        for id in guest.advertised:
+            self._watched.pop((guest.name, id), None)
+        self._unblock(guest)
+        self.driver.ask(guest.name, Leave(""))
+        self.loop.call_later(PUBLISHER_REMEMBERED, self._forget_publisher, guest.name)
+
+    def _forget_publisher(self, name: str) -> None:
+        if name not in self.guests:
+            self.broker.publishing.leave(name)
+
+    # Durable subscriptions
+
+    def durable_name(self, guest: Guest, name: str) -> str:
+        """The party that a durable subscription of this name is."""
+        if not name.isprintable() or "#" in name:
+            raise InvalidValue("durable", "a name that can be printed, without #", show(name))
+        return f"{ANYONE}/{name}"
+
+    def check_durable(self, guest: Guest) -> None:
+        """Raise if there are too many."""
+        if len(self.edge.parties) - len(self.guests) >= self.limits.durable:
+            raise LimitReached("durable subscriptions", self.limits.durable)
+
+    def take_over(self, party: str, guest: Guest) -> None:
+        """From now on a durable subscription is told to this guest, and no longer to another."""
+        before = self._attached.get(party)
+        if before is not None:
+            channel = before.channels.pop(party)
+            self.serving.forget(before, channel.handle)
+            if before is not guest:
+                said = asking.Detached(channel.handle, "another connection has it now")
+                before.connection.send(frame(Kind.TOLD, asking.encode(said)))
+        self._attached[party] = guest
+
+    def released(self, party: str) -> None:
+        """Nobody is told of a durable subscription any more."""
+        self._attached.pop(party, None)
+
+    # For the driver
+
+    def send(self, link: str, data: bytes) -> None:
+        """See `World`."""
+        known = self.links.get(link)
+        if known is not None:
+            known.send(data)
+
+    def is_passing(self, party: str) -> bool:
+        """See `World`."""
+        return party in self.guests
+
+    def deliver(self, deliver: Deliver) -> None:
+        """See `World`."""
+        guest = self.guests.get(deliver.party)
+        self.counters.told += 1
+        if guest is not None:
+            guest.deliver(deliver)
+            return
+        guest = self._attached.get(deliver.party)
+        if guest is not None:
+            guest.kept(guest.channels[deliver.party], deliver)
+
+    def deliver_many(self, deliver: DeliverMany) -> None:
+        """See `World`."""
+        raw = memoryview(deliver.raw)
+        counters = self.counters
+        if deliver.kept:
+            for run in deliver.runs:
+                counters.told += run.notices
+                guest = self._attached.get(run.party)
+                if guest is not None:
+                    kept = Kept.of_run(
+                        deliver.raw[run.start : run.end], run.notices, run.low, run.high
+                    )
+                    guest.kept(guest.channels[run.party], kept)
+            return
+        guests = self.guests
+        for run in deliver.runs:
+            counters.told += run.notices
+            guest = guests.get(run.party)
+            if guest is not None:
+                guest.notices(run, raw)
+
+    def reply(self, reply: Reply) -> None:
+        """See `World`."""
+        if reply.request[:1] == "e":
+            guest = self.guests.get(reply.party)
+            if guest is not None:
+                guest.answered(reply)
+            return
+        done = self._awaited.pop(reply.request, None)
+        if done is not None:
+            done(reply)
+
+    def await_reply(self, done: Callable[[Reply], None]) -> str:
+        """The name of a request whose reply is to be handed on."""
+        self._counted += 1
+        name = f"r{self._counted}"
+        self._awaited[name] = done
+        return name
+
+    def poll(self, name: str) -> None:
+        """See `World`."""
+
+    def failed(self, problem: BaseException) -> None:
+        """See `World`."""
+
+    # Slow consumers
+
+    def check_blocked(self, guest: Guest) -> None:
+        """Hold publishers back while somebody who must not lose anything is full."""
+        if guest.out.blocked or guest.over:
+            if not self._blocking:
+                for one in self.guests.values():
+                    one.connection.hold("blocked")
+            self._blocking.add(guest)
+        else:
+            self._unblock(guest)
+
+    def _unblock(self, guest: Guest) -> None:
+        if guest in self._blocking:
+            self._blocking.discard(guest)
+            if not self._blocking:
+                for one in self.guests.values():
+                    one.connection.release("blocked")
+
+    # Interest
+
+    def watch(self, guest: Guest, id: str, says: Advertisement) -> None:
+        """Tell a guest when somebody wants what it advertises, and when nobody does any more."""
+        self._watched[guest.name, id] = _Watched(guest, id, says)
+        if self._watching is None:
+            self._watching = self.loop.call_later(0, self._look)
+
+    def unwatch(self, guest: Guest, id: str) -> None:
+        """It need not know any more."""
+        self._watched.pop((guest.name, id), None)
+
+    def _look(self) -> None:
+        self._watching = None
+        for one in [*self._watched.values()]:
+            self.serving.look(one.guest, one.id, one.says)
+        if self._watched:
+            self._watching = self.loop.call_later(INTEREST_EVERY, self._look)
+
+    # Links
+
+    def _link(self, link: Link) -> None:
+        self.links[link.name] = link
+        link.begin()
+
+    def peer(self, name: str, address: str, role: str) -> None:
+        """Be linked to a broker from now on."""
+        if not name or name == self.config.name:
+            raise InvalidValue("peer", "the name of another broker", show(name))
+        link = Link(self, name, role_of(role), Address.of(address) if address else None)
+        before = self.links.pop(name, None)
+        if before is not None:
+            before.end("it is configured anew")
+        self._link(link)
+
+    def unpeer(self, name: str) -> None:
+        """Be linked to a broker no longer."""
+        link = self.links.pop(name, None)
+        if link is None:
+            raise InvalidValue("peer", f"one of {', '.join(self.links) or 'none'}", show(name))
+        link.end("the link is no more")
+        self.driver.disconnect(name)
+
+    def status(self, guest: Guest | None = None) -> dict[str, object]:
+        """What there is, and how busy it is."""
+        return status_of(self, guest)
+
+
+class _Stranger:
+    """Somebody who has not said who it is."""
+
+    def __init__(self, server: Server, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self._timer = server.loop.call_later(
+            server.limits.greeting, connection.abort, "it did not say who it is"
+        )
+
+    def take(self, data: memoryview) -> int:
+        """See `Service`."""
+        if len(data) < HEAD_BYTES:
+            return 0
+        kind, size = head_of(data, 0, min(FRAME_BYTES_MAX, 1 << 16))
+        end = HEAD_BYTES + size
+        if len(data) < end:
+            return 0
+        payload = bytes(data[HEAD_BYTES:end])
+        service: Service
+        if kind is Kind.HELLO:
+            service = self._server.greet(self._connection, asking.decode_hello(payload))
+        elif kind is Kind.LINK:
+            wire = Wire(self._server)
+            wire.connection = self._connection
+            wire.welcome(asking.decode_link(payload))
+            service = wire
+        else:
+            raise refused("stream", "a greeting", kind.name.lower())
+        self._timer.cancel()
+        self._connection.service = service
+        return end + service.take(data[end:])
+
+    def eased(self) -> None:
+        """See `Service`."""
+
+    def ended(self, why: str) -> None:
+        """See `Service`."""
+        self._timer.cancel()
+
+    def refuse(self, problem: FrameRefused) -> None:
+        """See `Service`."""
+        self._timer.cancel()
+        said = asking.encode(asking.Goodbye(str(problem)[:1000], again=False))
+        assert len(said) < PAYLOAD_BYTES_MAX
+        self._connection.send(frame(Kind.GOODBYE, said))
+
+
+def _by_clock(clock: BrokerClock) -> int:
+    """An incarnation above any before: how often two seconds have passed since 2026 began.
+
+    A broker that numbers more than 2^36 things in one life, or one without a journal, has no other
+    way to begin above all that it numbered. It is enough until 2034, when a format with longer
+    numbers must have come.
+    """
+    return max(1, (clock.now() // 1_000_000 - 1_767_225_600) // 2)

@@ -1,0 +1,389 @@
+"""What does a broker do when a client asks for something?
+
+Each request becomes one or two of the broker's own (`broker.requests`), and its reply the client's.
+What is refused is refused with a reason, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from driftline.broker import requests
+from driftline.broker.effects import Reply
+from driftline.broker.explaining import explained
+from driftline.broker.policy import Policy
+from driftline.broker.stating import check_executable, stated
+from driftline.errors import DriftlineError, InvalidValue, NotEffective, NotSupported
+from driftline.language.advertising import advertisement
+from driftline.language.sql import parse
+from driftline.model.covering import Statement
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
+from driftline.model.table import TableDeclaration
+from driftline.model.value import Value, show
+from driftline.model.view import View
+from driftline.net.guest import Guest
+from driftline.wire import asking
+from driftline.wire.asking import Interest, encode, unpack, unpack_all
+from driftline.wire.compact import read_record
+from driftline.wire.stream import Kind, frame
+
+if TYPE_CHECKING:
+    from driftline.net.server import Server
+
+# The same text, with other parameters, stands for many: reading it is most of the work.
+_read = lru_cache(maxsize=4096)(parse)
+_SHORT = 1000
+INTEREST_EVERY = 1.0
+"""So often, in seconds, is it asked anew whether anybody wants what is watched."""
+
+
+class Serving:
+    """The requests of all guests of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._does: dict[type, Callable[[Guest, Any], None]] = {
+            asking.Subscribe: self._subscribe,
+            asking.Set: self._set,
+            asking.Restate: self._restate,
+            asking.Cancel: self._cancel,
+            asking.Detach: self._detach,
+            asking.Told: self._told,
+            asking.Advertise: self._advertise,
+            asking.Unadvertise: self._unadvertise,
+            asking.Interested: self._interested,
+            asking.Declare: self._declare,
+            asking.Delete: self._delete,
+            asking.Observe: self._observe,
+            asking.Confirm: self._confirm,
+            asking.Explain: self._explain,
+            asking.Status: self._status,
+            asking.Peer: self._peer,
+        }
+        self._policies: dict[tuple[str, int], Policy] = {}
+
+    def serve(self, guest: Guest, asked: Any) -> None:
+        """Do what a guest asks for, or say why not."""
+        try:
+            self._does[type(asked)](guest, asked)
+        except DriftlineError as problem:
+            guest.refuse_request(asked.request, problem)
+
+    def policy(self, guest: Guest, handle: int) -> Policy | None:
+        """How a subscription is told, if it has said so."""
+        return self._policies.get((guest.name, handle))
+
+    def forget(self, guest: Guest, handle: int) -> None:
+        """A subscription of a guest is no more."""
+        guest.handles.pop(handle, None)
+        self._policies.pop((guest.name, handle), None)
+        if handle in guest.out:
+            guest.out.remove(handle)
+            guest.simple = all(
+                policy.plain for (name, _), policy in self._policies.items() if name == guest.name
+            )
+
+    # Subscriptions
+
+    def _subscribe(self, guest: Guest, asked: asking.Subscribe) -> None:
+        if asked.handle in guest.handles:
+            raise InvalidValue("handle", "one that is not taken", show(asked.handle))
+        limits = self._server.limits
+        guest.check_room("subscriptions", len(guest.handles), limits.subscriptions)
+        statement = self._statement(asked.text, rows=asked.rows)
+        self._server.broker.access.subscribe(guest.name, statement)
+        policy = Policy.of_options(asked.policy)
+        params = self._params(asked.params)
+        now = self._server.clock.now()
+        standing = Standing.of(statement, params, now)
+        if asked.epoch:
+            standing = replace(standing, epoch=asked.epoch)
+        if asked.durable:
+            self._attach(guest, asked, standing)
+            return
+        id = f"{guest.name}#{asked.handle}"
+        guest.handles[asked.handle] = id
+        guest.out.add(asked.handle, policy)
+        if asked.policy:
+            self._policies[guest.name, asked.handle] = policy
+        guest.simple = guest.simple and policy.plain
+
+        def done(reply: Reply) -> None:
+            if reply.refused is not None:
+                self.forget(guest, asked.handle)
+                guest.refuse_request(asked.request, reply.refused)
+                return
+            self._when_effective(
+                guest, asked.request, asked.within, "subscription", {"epoch": standing.epoch}
+            )
+
+        wanted = requests.Subscribe(
+            self._name(done), id, standing, quietly=asked.quietly, handle=asked.handle
+        )
+        self._server.driver.ask(guest.name, wanted)
+
+    def _attach(self, guest: Guest, asked: asking.Subscribe, standing: Standing) -> None:
+        """Subscribe durably, or go on with what was subscribed so."""
+        server = self._server
+        party = server.durable_name(guest, asked.durable)
+        id = f"{party}#0"
+        edge = server.edge
+        known = edge.standing(id) if edge.owner(id) == party else None
+        if known is None:
+            server.check_durable(guest)
+            server.broker.enter(party, durable=True)
+            wanted = standing
+        elif known.statement != stated(standing.statement):
+            wanted = known.restated(stated(standing.statement), standing.params)
+        elif not replace(known, epoch=0, start_us=0).same(
+            replace(standing, epoch=0, start_us=0, statement=known.statement)
+        ):
+            wanted = known.moved_to(standing.params)
+        else:
+            wanted = known
+        server.take_over(party, guest)
+        guest.handles[asked.handle] = id
+        if asked.after:
+            server.driver.ask(party, requests.Told(asked.after))
+        channel = guest.attach(asked.handle, party, asked.after)
+
+        def done(reply: Reply) -> None:
+            if reply.refused is not None:
+                guest.handles.pop(asked.handle, None)
+                guest.channels.pop(party, None)
+                if known is None:
+                    server.driver.ask(party, requests.Leave(""))
+                guest.refuse_request(asked.request, reply.refused)
+                return
+            value = {
+                "epoch": wanted.epoch,
+                "params": asking.pack_all(dict(wanted.params)),
+                "resumed": known is not None,
+            }
+            self._when_effective(guest, asked.request, asked.within, "subscription", value)
+
+        if wanted is known:
+            done(Reply(party, ""))
+        else:
+            server.driver.ask(
+                party, requests.Subscribe(self._name(done), id, wanted, quietly=asked.quietly)
+            )
+        guest.catch_up(channel)
+
+    def _set(self, guest: Guest, asked: asking.Set) -> None:
+        id, standing = self._standing(guest, asked.handle)
+        start = self._server.clock.now() if asked.rebase else None
+        params = self._params(asked.params)
+        if asked.rebase and not params:
+            params = dict(standing.params)
+        self._move(guest, asked, id, standing.moved_to(params, start))
+
+    def _restate(self, guest: Guest, asked: asking.Restate) -> None:
+        id, standing = self._standing(guest, asked.handle)
+        statement = self._statement(asked.text)
+        self._server.broker.access.subscribe(guest.name, statement)
+        if isinstance(standing.statement, View) and standing.statement.asked() != statement:
+            why = "a view's condition stays; its parameters can move"
+            raise NotSupported(asked.text, why)
+        self._move(guest, asked, id, standing.restated(stated(statement), self._params(asked.params)))
+
+    def _move(self, guest: Guest, asked: asking.Set | asking.Restate, id: str, to: Standing) -> None:
+        check_executable(to.statement, to.params)
+
+        def done(reply: Reply) -> None:
+            if reply.refused is not None:
+                guest.refuse_request(asked.request, reply.refused)
+                return
+            self._when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
+
+        owner = self._server.edge.owner(id)
+        assert owner is not None
+        handle = 0 if owner in guest.channels else asked.handle
+        self._server.driver.ask(
+            owner, requests.Subscribe(self._name(done), id, to, handle=handle)
+        )
+
+    def _cancel(self, guest: Guest, asked: asking.Cancel) -> None:
+        id, _ = self._standing(guest, asked.handle)
+        owner = self._server.edge.owner(id)
+        assert owner is not None
+        self.forget(guest, asked.handle)
+        if guest.channels.pop(owner, None) is not None:
+            self._server.released(owner)
+            self._ask(guest, asked.request, owner, requests.Leave)
+        else:
+            self._ask(guest, asked.request, owner, lambda name: requests.Cancel(name, id))
+
+    def _detach(self, guest: Guest, asked: asking.Detach) -> None:
+        id, _ = self._standing(guest, asked.handle)
+        owner = self._server.edge.owner(id)
+        if owner is None or owner not in guest.channels:
+            raise InvalidValue("handle", "a durable subscription", show(asked.handle))
+        self.forget(guest, asked.handle)
+        del guest.channels[owner]
+        self._server.released(owner)
+        guest.reply(asked.request)
+
+    def _told(self, guest: Guest, asked: asking.Told) -> None:
+        id = guest.handles.get(asked.handle)
+        owner = self._server.edge.owner(id) if id is not None else None
+        if owner is None or owner not in guest.channels:
+            return  # It was cancelled, or another has it now.
+        self._server.driver.ask(owner, requests.Told(asked.number))
+
+    # The rest
+
+    def _advertise(self, guest: Guest, asked: asking.Advertise) -> None:
+        limits = self._server.limits
+        guest.check_room("advertisements", len(guest.advertised), limits.advertisements)
+        says = advertisement(asked.text)
+        self._server.broker.access.advertise(guest.name, says)
+        guest.advertised[asked.id] = False
+        if asked.watch:
+            self._server.watch(guest, asked.id, says)
+        self._ask(
+            guest, asked.request, guest.name, lambda name: requests.Advertise(name, asked.id, says)
+        )
+
+    def _unadvertise(self, guest: Guest, asked: asking.Unadvertise) -> None:
+        says = self._server.broker.advertising.of(guest.name).get(asked.id)
+        guest.advertised.pop(asked.id, None)
+        self._server.unwatch(guest, asked.id)
+        if says is None:
+            guest.reply(asked.request)
+            return
+        self._ask(guest, asked.request, guest.name, lambda name: requests.Unadvertise(name, says))
+
+    def _interested(self, guest: Guest, asked: asking.Interested) -> None:
+        says = advertisement(asked.text)
+        self._server.broker.access.advertise(guest.name, says)
+
+        def done(reply: Reply) -> None:
+            guest.reply(asked.request, {"interested": reply.interested, "silent": reply.silent})
+
+        wanted = requests.Interested(self._name(done), says, asked.within)
+        self._server.driver.ask(guest.name, wanted)
+
+    def look(self, guest: Guest, id: str, says: Any) -> None:
+        """Find out whether anybody wants what was advertised, and say so if that is news."""
+
+        def done(reply: Reply) -> None:
+            if guest.advertised.get(id) is not None and guest.advertised[id] != reply.interested:
+                guest.advertised[id] = reply.interested
+                said = encode(Interest(id, reply.interested))
+                guest.connection.send(frame(Kind.TOLD, said))
+
+        self._server.driver.ask(guest.name, requests.Interested(self._name(done), says))
+
+    def _declare(self, guest: Guest, asked: asking.Declare) -> None:
+        declaration = TableDeclaration.of(asked.table, asked.key, asked.ticks)
+        self._server.broker.access.declare(guest.name, declaration.name)
+        self._ask(
+            guest, asked.request, guest.name, lambda name: requests.Declare(name, declaration)
+        )
+
+    def _delete(self, guest: Guest, asked: asking.Delete) -> None:
+        key = unpack(asked.key, "key")
+        if key is None:
+            raise InvalidValue("key", "a value", "none")
+        self._server.broker.access.delete(guest.name, asked.table)
+        self._ask(
+            guest, asked.request, guest.name, lambda name: requests.Delete(name, asked.table, key)
+        )
+
+    def _observe(self, guest: Guest, asked: asking.Observe) -> None:
+        self._server.broker.access.observe(guest.name, asked.name)
+        value = unpack(asked.value, f"environment variable {asked.name}")
+        self._ask(
+            guest, asked.request, guest.name, lambda name: requests.Observed(asked.name, value, name)
+        )
+
+    def _confirm(self, guest: Guest, asked: asking.Confirm) -> None:
+        self._when_effective(guest, asked.request, asked.within, "what was asked for", None)
+
+    def _explain(self, guest: Guest, asked: asking.Explain) -> None:
+        id, _ = self._standing(guest, asked.handle)
+        event = read_record(asked.event, {}).event.entering(self._server.clock.now())
+        guest.reply(asked.request, _packed(explained(self._server.broker, id, event)))
+
+    def _status(self, guest: Guest, asked: asking.Status) -> None:
+        self._server.broker.access.operate(guest.name)
+        mine = guest if asked.subscriptions else None
+        guest.reply(asked.request, self._server.status(mine))
+
+    def _peer(self, guest: Guest, asked: asking.Peer) -> None:
+        self._server.broker.access.operate(guest.name)
+        if asked.role:
+            self._server.peer(asked.broker, asked.address, asked.role)
+        else:
+            self._server.unpeer(asked.broker)
+        guest.reply(asked.request)
+
+    # What these have in common
+
+    def _statement(self, text: str, *, rows: bool = False) -> Statement:
+        statement = _read(text) if len(text) <= _SHORT else parse(text)
+        if rows:
+            if not isinstance(statement, Subscription):
+                raise NotSupported(text, "a live set of rows is asked for by a plain SELECT")
+            statement = View.of_rows(statement)
+        check_executable(statement)
+        return statement
+
+    def _params(self, said: dict[str, Any]) -> dict[str, Value]:
+        if len(said) > self._server.limits.parameters:
+            wanted = f"at most {self._server.limits.parameters}"
+            raise InvalidValue("parameters", wanted, str(len(said)))
+        given = unpack_all(said, "parameter")
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _standing(self, guest: Guest, handle: int) -> tuple[str, Standing]:
+        id = guest.handles.get(handle)
+        if id is None or self._server.edge.owner(id) is None:
+            raise InvalidValue("handle", "one of your subscriptions", show(handle))
+        return id, self._server.edge.standing(id)
+
+    def _name(self, done: Callable[[Reply], None]) -> str:
+        return self._server.await_reply(done)
+
+    def _ask(
+        self, guest: Guest, request: int, party: str, make: Callable[[str], requests.Request]
+    ) -> None:
+        """Ask the broker, and hand on what it replies."""
+
+        def done(reply: Reply) -> None:
+            if reply.refused is not None:
+                guest.refuse_request(request, reply.refused)
+            elif reply.silent:
+                guest.refuse_request(request, NotEffective("declaration", reply.silent))
+            else:
+                guest.reply(request)
+
+        self._server.driver.ask(party, make(self._name(done)))
+
+    def _when_effective(
+        self, guest: Guest, request: int, within: int, what: str, value: object
+    ) -> None:
+        """Reply when all that was asked for is in effect everywhere."""
+        if not within:
+            guest.reply(request, value)
+            return
+
+        def done(reply: Reply) -> None:
+            if reply.silent:
+                guest.refuse_request(request, NotEffective(what, reply.silent))
+            else:
+                guest.reply(request, value)
+
+        self._server.driver.ask(guest.name, requests.Confirm(self._name(done), within))
+
+
+def _packed(one: Any) -> list[object]:
+    """An explanation as it is said."""
+    seen = asking.pack_all(one.seen)
+    parts = [_packed(part) for part in one.parts]
+    return [one.text, one.outcome, one.reason, seen, one.decided, parts]
