@@ -76,7 +76,7 @@ def test_the_runs_above_keep_entries_of_every_kind() -> None:
 
 
 def test_a_key_of_unknown_kind_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="wanted one of advertised, .*, came 'mesh/nothing'"):
+    with pytest.raises(InvalidValue, match=r"wanted one of advertised, .*, came 'mesh/nothing'"):
         encode(("mesh", "nothing", "a"), 1)
     with pytest.raises(InvalidValue, match="wanted one of"):
         encode((), 1)

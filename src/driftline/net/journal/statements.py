@@ -18,12 +18,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from driftline.errors import InvalidValue
 from driftline.language.sql import parse
 from driftline.model.covering import Statement
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
-from driftline.model.value import show
 from driftline.model.view import View
 
 _TEXTS_MAX = 1 << 16
@@ -36,12 +34,10 @@ def write_standing(one: Standing) -> list[Any]:
     return [str(one.statement), viewed, dict(one.params), one.start_us, one.epoch]
 
 
-def read_standing(written: object) -> Standing:
+def read_standing(written: list[Any]) -> Standing:
     """The inverse of `write_standing`."""
-    match written:
-        case [str(text), bool(viewed), dict(params), int(start), int(epoch)]:
-            return Standing(_read(text, viewed), params, start, epoch)
-    raise InvalidValue("a subscription", "text, view, parameters, start, epoch", show(written))
+    text, viewed, params, start, epoch = written
+    return Standing(_read(text, viewed), params, start, epoch)
 
 
 @lru_cache(maxsize=_TEXTS_MAX)

@@ -72,9 +72,9 @@ def encode(key: Key, value: object) -> bytes:
     try:
         return form.write(value)
     except InvalidValue as problem:
-        raise InvalidValue(f"journal key {key}, {problem.where}", problem.wanted, problem.came) from (
-            problem
-        )
+        raise InvalidValue(
+            f"journal key {key}, {problem.where}", problem.wanted, problem.came
+        ) from (problem)
     except (AttributeError, MsgspecError, OverflowError, TypeError, ValueError) as problem:
         raise InvalidValue(f"journal key {key}", "what is kept there", f"{problem}") from problem
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from driftline.broker.effects import Deliver
-from driftline.errors import InvalidValue
 from driftline.model.event import Event
 from driftline.model.message import Parcel
 from driftline.model.notification import NotificationKind
-from driftline.model.value import show
 from driftline.stateful.news import News
 from driftline.wire.records import decode_parcel, encode_parcel
 
@@ -50,27 +48,25 @@ def write_delivery(one: Deliver) -> list[Any]:
     ]
 
 
-def read_delivery(written: object) -> Deliver:
+def read_delivery(written: list[Any]) -> Deliver:
     """The inverse of `write_delivery`."""
-    match written:
-        case [party, number, ids, event, sequences, *rest] if len(rest) == 8:
-            origin, position, gap, gaps, handler, epochs, stamps, news = rest
-            return Deliver(
-                party,
-                number,
-                tuple(ids),
-                read_event(event),
-                {id: tuple(map(read_event, events)) for id, events in sequences.items()},
-                origin,
-                position,
-                gap,
-                tuple(gaps),
-                handler,
-                tuple(epochs),
-                stamps,
-                {id: tuple(map(_read_news, some)) for id, some in news.items()},
-            )
-    raise InvalidValue("a delivery", "an array of 13", show(written))
+    party, number, ids, event, sequences, origin, position, *rest = written
+    gap, gaps, handler, epochs, stamps, news = rest
+    return Deliver(
+        party,
+        number,
+        tuple(ids),
+        read_event(event),
+        {id: tuple(map(read_event, events)) for id, events in sequences.items()},
+        origin,
+        position,
+        gap,
+        tuple(gaps),
+        handler,
+        tuple(epochs),
+        stamps,
+        {id: tuple(map(_read_news, some)) for id, some in news.items()},
+    )
 
 
 def _write_news(one: News) -> list[Any]:
