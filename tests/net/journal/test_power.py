@@ -106,10 +106,14 @@ def test_what_was_acknowledged_survives(folder: Path, seed: int) -> None:
 def test_a_journal_that_does_not_sync_is_caught(folder: Path, level: str) -> None:
     less = {"PRAGMA synchronous = FULL": f"PRAGMA synchronous = {level}"}
     with pytest.raises((AssertionError, JournalDamaged)):
-        for seed in range(20):
-            shutil.rmtree(folder)
-            folder.mkdir()
-            Run(folder, seed, less).run(0.15)
+        _run_often(folder, less)
+
+
+def _run_often(folder: Path, instead: dict[str, str]) -> None:
+    for seed in range(20):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        Run(folder, seed, instead).run(0.15)
 
 
 def test_a_sync_that_does_nothing_is_caught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

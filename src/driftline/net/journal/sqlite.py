@@ -161,6 +161,7 @@ class SqliteJournal:
         for what, value in (("name", name), ("format", str(FORMAT)), ("incarnation", "0")):
             self._say(what, value)
         self._all("COMMIT")
+        self._all("PRAGMA wal_checkpoint(TRUNCATE)")
         if hasattr(os, "O_DIRECTORY"):
             # That there is such a file is to survive too.
             folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY)
@@ -222,12 +223,17 @@ class SqliteJournal:
 
     def _tend(self) -> None:
         """Give some of what is free back to the disk, if it is much."""
-        # If that fails it is tried again: what was to be kept is kept.
-        with suppress(sqlite3.Error):
+        try:
             ((free,),) = self._all("PRAGMA freelist_count")
             ((pages,),) = self._all("PRAGMA page_count")
             if free > max(_FREE_PAGES_MAX, pages // 2):
-                self._all(f"PRAGMA incremental_vacuum({_GIVEN_BACK})")
+                self._all("BEGIN IMMEDIATE")
+                for _ in range(_GIVEN_BACK):
+                    # Asked for more, Python's module takes one step and stops.
+                    self._all("PRAGMA incremental_vacuum(1)")
+                self._all("COMMIT")
+        except sqlite3.Error:
+            self._undo()  # It is tried again; what was to be kept is kept.
 
     def incarnation(self, at_least: int = 0) -> int:
         """See `Journal`."""
