@@ -68,7 +68,10 @@ class Server:
         return f"{address}&options=-csearch_path%3Ds{self._made}"
 
     def end(self) -> None:
-        self.kill()
+        assert self._process is not None
+        # Not at once: it would leave memory that it shares with nobody.
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
         shutil.rmtree(self.folder)
 
 
