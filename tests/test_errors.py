@@ -23,6 +23,12 @@ EXAMPLES = [
     errors.FileRefused("events.jsonl", 3, "no JSON"),
     errors.FileRefused("events.jsonl", None, "not found"),
     errors.FrameRefused("frame at byte 0", "version 1", "version 7"),
+    errors.JournalError("b.journal", "is gone"),
+    errors.JournalInUse("b.journal", "process 7 has it open"),
+    errors.JournalRefused("b.journal", "it is that of broker 'a'"),
+    errors.JournalDamaged("b.journal", "an entry is not what was written"),
+    errors.JournalUnavailable("b.journal", "the server does not answer"),
+    errors.JournalFull("b.journal", "the disk is full"),
     errors.PipelineFailed("starting Spark", "no Java"),
 ]
 

@@ -15,6 +15,12 @@
     ├── LimitReached            a party has as much of something as it may have
     ├── Unreachable             a broker does not answer, or has gone; what may have become of it
     ├── NotEffective            a change counts here, and brokers that are named did not answer
+    ├── JournalError            what a broker keeps cannot be read or written
+    │   ├── JournalInUse        … because another process has it open
+    │   ├── JournalRefused      … because it is not this broker's, or of a newer format
+    │   ├── JournalDamaged      … because it is not what was written
+    │   └── JournalUnavailable  … now: nothing of it was kept, and it may be tried again
+    │       └── JournalFull     … when there is room again
     └── PipelineFailed          a Spark job did not start or did not finish, and why
 
 Each error keeps its facts as attributes and passes them to ``Exception.__init__`` in the order
@@ -222,6 +228,36 @@ class NotEffective(DriftlineError):
 
     def __str__(self) -> str:
         return f"{self.what}: no answer from {', '.join(self.silent)}"
+class JournalError(DriftlineError):
+    """What a broker keeps cannot be read or written; `where` is the path or address of it."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(where, problem)
+        self.where = where
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"journal {self.where}: {self.problem}"
+
+
+class JournalInUse(JournalError):
+    """Another process has the journal open; two would undo what each other keeps."""
+
+
+class JournalRefused(JournalError):
+    """The journal is another broker's, or of a format that this version does not know."""
+
+
+class JournalDamaged(JournalError):
+    """The journal does not hold what was written; nothing of it was guessed."""
+
+
+class JournalUnavailable(JournalError):
+    """Nothing of what was to be kept was; the same may be tried again later."""
+
+
+class JournalFull(JournalUnavailable):
+    """There is no room for what is to be kept. What was kept before is unharmed."""
 
 
 class PipelineFailed(DriftlineError):

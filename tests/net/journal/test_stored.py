@@ -1,0 +1,86 @@
+"""Does what a broker keeps come back from bytes as it was, and can a broker go on from it?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pytest
+
+from driftline.broker.effects import Key
+from driftline.errors import InvalidValue
+from driftline.net.journal.stored import (
+    _FORMS,
+    decode,
+    decode_key,
+    encode,
+    encode_key,
+)
+from driftline.sim import overlay
+from driftline.sim.scenario import Plan, Scenario
+from driftline.sim.topologies import TOPOLOGIES
+
+seen: Counter[str] = Counter()
+
+
+class Written(MutableMapping[Key, object]):
+    """A journal whose entries are bytes; whatever is set is compared with what comes back."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, bytes] = {}
+
+    def __setitem__(self, key: Key, value: object) -> None:
+        data = encode(key, value)
+        back = decode(key, data)
+        # By their text too: to Python 1, 1.0 and True are equal.
+        assert back == value
+        assert _said(back) == _said(value)
+        assert type(back) is type(value)
+        assert encode(key, back) == data
+        seen["/".join(key[:2]) if key[0] == "mesh" else key[0]] += 1
+        self._bytes[encode_key(key)] = data
+
+    def __getitem__(self, key: Key) -> object:
+        return decode(key, self._bytes[encode_key(key)])
+
+    def __delitem__(self, key: Key) -> None:
+        del self._bytes[encode_key(key)]
+
+    def __iter__(self) -> Iterator[Key]:
+        return map(decode_key, self._bytes)
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+
+@pytest.fixture(autouse=True)
+def _written_journals(monkeypatch: pytest.MonkeyPatch) -> None:
+    place: Any = overlay._Place
+    monkeypatch.setattr(
+        overlay, "_Place", lambda *given, **named: place(*given, journal=Written(), **named)
+    )
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("tables", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_brokers_go_on_from_what_was_bytes(topology: str, tables: bool, seed: int) -> None:
+    Scenario(Plan(topology, seed, tables=tables, steps=40)).run()
+
+
+def test_the_runs_above_keep_entries_of_every_kind() -> None:
+    if not seen:
+        pytest.skip("no run was selected")
+    assert {*_FORMS} - {*seen} == {"kept"}
+
+
+def test_a_key_of_unknown_kind_is_refused() -> None:
+    with pytest.raises(InvalidValue, match=r"wanted one of advertised, .*, came 'mesh/nothing'"):
+        encode(("mesh", "nothing", "a"), 1)
+    with pytest.raises(InvalidValue, match="wanted one of"):
+        encode((), 1)
+
+
+def _said(value: object) -> str:
+    return repr(value)
