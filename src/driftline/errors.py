@@ -228,6 +228,8 @@ class NotEffective(DriftlineError):
 
     def __str__(self) -> str:
         return f"{self.what}: no answer from {', '.join(self.silent)}"
+
+
 class JournalError(DriftlineError):
     """What a broker keeps cannot be read or written; `where` is the path or address of it."""
 

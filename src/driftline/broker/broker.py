@@ -103,7 +103,9 @@ class Broker:
         self._forgetful = incarnation > 1 and not stored and not self.settings.alone
         self._resyncs = Resyncs(put)
         self._cut = False
-        self.advertising = Advertising(self.settings, self.links, partial(_put_durable, self.edge, put))
+        self.advertising = Advertising(
+            self.settings, self.links, partial(_put_durable, self.edge, put)
+        )
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
         self.outbox = Outbox(put, self._count)

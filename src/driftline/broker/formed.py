@@ -1,17 +1,18 @@
 """Which forms of events are known here, and how do kernels read each?
 
-A form goes by one number for all connections of a broker. What kernels need to know of it depends
+A form goes by one number for all connections of a broker, which is journalled. What kernels need to know of it depends
 on which attributes some filter looks at: it is written anew when that changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from driftline.broker.effects import Key
 from driftline.errors import InvalidValue
 from driftline.kernels import intake, layout
 from driftline.kernels.keys import text_hash, text_key
@@ -40,11 +41,20 @@ class Plan(NamedTuple):
 class Forms:
     """The forms of one broker, by their numbers."""
 
-    __slots__ = ("_numbers", "known")
+    __slots__ = ("_numbers", "_put", "known")
 
-    def __init__(self) -> None:
+    def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.known: dict[int, Form] = {}
         self._numbers: dict[Form, int] = {}
+        self._put = put
+
+    def restore(self, stored: Mapping[Key, object]) -> None:
+        """Begin with what an earlier life of the broker has kept: notices that wait name forms."""
+        for key, value in stored.items():
+            if key[0] == "form":
+                assert isinstance(value, Form)
+                self.known[int(key[1])] = value
+                self._numbers[value] = int(key[1])
 
     def number(self, form: Form) -> int:
         """The number of a form, new or known; `NO_FORM` if there are too many."""
@@ -60,6 +70,7 @@ class Forms:
         number = len(self.known)
         self.known[number] = form
         self._numbers[form] = number
+        self._put(("form", str(number)), form)
         return number
 
     def __len__(self) -> int:

@@ -87,6 +87,8 @@ class Publishing:
             if key[0] == "published":
                 assert isinstance(value, tuple)
                 self.numbers[key[1]] = value
+        if any(key[0] == "form" for key in stored):
+            self.forms.restore(stored)
 
     def leave(self, party: str) -> None:
         """A party that is gone will not publish again what it published."""
@@ -145,7 +147,7 @@ class Publishing:
             # Imported when they are wanted: they bring compiled code with them.
             from driftline.broker.formed import Forms
 
-            self._forms = Forms()
+            self._forms = Forms(self._put)
         return self._forms
 
     def many(self, asked: PublishMany, party: str, now: int) -> list[Effect]:

@@ -92,7 +92,9 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as problem:
-        raise FileRefused(str(certificate), None, f"no certificate with its key: {problem}") from None
+        raise FileRefused(
+            str(certificate), None, f"no certificate with its key: {problem}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from driftline.broker.effects import (
@@ -133,11 +134,11 @@ class Driver:
         if self._commits is None:
             return
         self._submitted += 1
-        number = self._submitted
-        self._commits.submit(
-            [store.values],
-            lambda problem: self._loop.call_soon_threadsafe(self._done, number, problem),
-        )
+        self._commits.submit([store.values], partial(self._hand_over, self._submitted))
+
+    def _hand_over(self, number: int, problem: BaseException | None) -> None:
+        """From the journal's thread: it is committed, or why not."""
+        self._loop.call_soon_threadsafe(self._done, number, problem)
 
     def _done(self, number: int, problem: BaseException | None) -> None:
         if self._closed:

@@ -26,7 +26,7 @@ from driftline.net.telling import Told, framed, gap, told
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, encode, refusal
 from driftline.wire.compact import split_records
-from driftline.wire.forms import NO_FORM, Form
+from driftline.wire.forms import NO_FORM
 from driftline.wire.notices import marks_of, read_notice, remarked
 from driftline.wire.publishing import HEAD as BATCH_HEAD
 from driftline.wire.refusal import refused

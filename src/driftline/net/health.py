@@ -1,8 +1,8 @@
 """Is a broker alive, and is it ready? Asked over HTTP, by whoever looks after it.
 
-    GET /health/live     200 while the process does something at all
-    GET /health/ready    200 while it takes clients in and can store; 503 otherwise, with the reason
-    GET /health          the status, as JSON
+GET /health/live     200 while the process does something at all
+GET /health/ready    200 while it takes clients in and can store; 503 otherwise, with the reason
+GET /health          the status, as JSON
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Health:
             code, body = self._answer(head.split(b"\r\n", 1)[0].decode("latin-1"))
             writer.write(_response(code, body))
             await asyncio.wait_for(writer.drain(), _WITHIN)
-        except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # Whoever asks so badly gets no answer.
         finally:
             writer.close()

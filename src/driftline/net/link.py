@@ -100,10 +100,10 @@ class Link:
 
     async def _keep_dialling(self) -> None:
         delay = DELAY_FIRST
-        while self.address is not None and not self.is_up:
+        while (address := self.address) is not None:
             try:
-                await self._dial_once(self.address)
-            except (OSError, asyncio.TimeoutError, FrameRefused) as problem:
+                await self._dial_once(address)
+            except (TimeoutError, OSError, FrameRefused) as problem:
                 self.problem = str(problem) or type(problem).__name__
             if self.is_up:
                 return

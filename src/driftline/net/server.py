@@ -16,7 +16,6 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, DeliverMany, Reply
 from driftline.broker.formed import Forms
-from driftline.broker.items import Item
 from driftline.broker.kept import Kept
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
@@ -236,7 +235,7 @@ class Server:
             guest.connection.release("journal")
 
     def _look_after(self) -> None:
-        """Ask those who have been silent whether they are there; forget those who were, too long."""
+        """Ask those who are silent whether they are there; who is so for too long has gone."""
         if self.draining:
             return
         for guest in [*self.guests.values()]:

@@ -189,9 +189,13 @@ class Serving:
         if isinstance(standing.statement, View) and standing.statement.asked() != statement:
             why = "a view's condition stays; its parameters can move"
             raise NotSupported(asked.text, why)
-        self._move(guest, asked, id, standing.restated(stated(statement), self._params(asked.params)))
+        self._move(
+            guest, asked, id, standing.restated(stated(statement), self._params(asked.params))
+        )
 
-    def _move(self, guest: Guest, asked: asking.Set | asking.Restate, id: str, to: Standing) -> None:
+    def _move(
+        self, guest: Guest, asked: asking.Set | asking.Restate, id: str, to: Standing
+    ) -> None:
         check_executable(to.statement, to.params)
 
         def done(reply: Reply) -> None:
@@ -203,9 +207,7 @@ class Serving:
         owner = self._server.edge.owner(id)
         assert owner is not None
         handle = 0 if owner in guest.channels else asked.handle
-        self._server.driver.ask(
-            owner, requests.Subscribe(self._name(done), id, to, handle=handle)
-        )
+        self._server.driver.ask(owner, requests.Subscribe(self._name(done), id, to, handle=handle))
 
     def _cancel(self, guest: Guest, asked: asking.Cancel) -> None:
         id, _ = self._standing(guest, asked.handle)
@@ -299,7 +301,10 @@ class Serving:
         self._server.broker.access.observe(guest.name, asked.name)
         value = unpack(asked.value, f"environment variable {asked.name}")
         self._ask(
-            guest, asked.request, guest.name, lambda name: requests.Observed(asked.name, value, name)
+            guest,
+            asked.request,
+            guest.name,
+            lambda name: requests.Observed(asked.name, value, name),
         )
 
     def _confirm(self, guest: Guest, asked: asking.Confirm) -> None:

@@ -49,9 +49,7 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
             {"broker": link.name, "role": str(link.role), "up": link.is_up, "problem": link.problem}
             for link in server.links.values()
         ],
-        "slow": [
-            {"client": one.name, "waiting_bytes": one.waiting} for one in slow if one.waiting
-        ],
+        "slow": [{"client": one.name, "waiting_bytes": one.waiting} for one in slow if one.waiting],
     }
     if guest is not None:
         found["mine"] = [_subscription(server, guest, *one) for one in guest.handles.items()]

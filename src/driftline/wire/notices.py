@@ -46,7 +46,8 @@ _MARK = struct.Struct("<II")
 
 class Notice(NamedTuple):
     """An event that a client is told of: for which handles and under which epochs, its number (0:
-    none), is it behind a gap, and is it told again?"""
+    none), is it behind a gap, and is it told again?
+    """
 
     marks: tuple[tuple[int, int], ...]
     number: int

@@ -43,6 +43,7 @@ from driftline.net.journal.tellings import (
 from driftline.stateful.value_based.address import Relabelling
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.filters import Reader, Writer
+from driftline.wire.forms import Form
 from driftline.wire.records import decode_parcel, encode_parcel
 
 FORMAT = 1
@@ -158,13 +159,23 @@ def _write_partial(found: tuple[Event, ...]) -> bytes:
     return _pack([*map(write_event, found)])
 
 
-def _write_owned(value: tuple[str, Standing]) -> bytes:
-    return _pack([value[0], write_standing(value[1])])
+def _write_owned(value: tuple[str, Standing, int]) -> bytes:
+    party, standing, handle = value
+    return _pack([party, write_standing(standing), handle])
 
 
-def _read_owned(data: bytes) -> tuple[str, Standing]:
-    party, standing = _unpack(data)
-    return party, read_standing(standing)
+def _read_owned(data: bytes) -> tuple[str, Standing, int]:
+    party, standing, handle = _unpack(data)
+    return party, read_standing(standing), handle
+
+
+def _write_form(form: Form) -> bytes:
+    return _pack([form.type, form.fields])
+
+
+def _read_form(data: bytes) -> Form:
+    type, fields = _unpack(data)
+    return Form(type, tuple([(name, kind) for name, kind in fields]))
 
 
 def _write_listening(value: tuple[Standing, str]) -> bytes:
@@ -201,6 +212,7 @@ _FORMS: dict[str, _Form] = {
         lambda data: read_delivery(_unpack(data)),
     ),
     "env": _packed(*KIND_OF),
+    "form": _each(Form, _write_form, _read_form),
     "handler": _packed(str),
     "home": _NUMBER,
     "kept": _Form(_as_is, lambda data: data),
