@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driftline.clock import ManualClock, SystemClock
+    from driftline.connecting import connect
     from driftline.crowd import Crowd
     from driftline.engine import Engine
     from driftline.errors import (
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
         LanguageError,
         LimitExceeded,
         NotAdvertised,
+        NotEffective,
         NotSupported,
         ParameterError,
         SubscriptionEnded,
         TableError,
+        Unreachable,
     )
     from driftline.handle import Handle
     from driftline.language.advertising import advertisement
@@ -55,6 +58,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Engine": "driftline.engine",
+    "connect": "driftline.connecting",
     "Handle": "driftline.handle",
     "Crowd": "driftline.crowd",
     "Event": "driftline.model.event",
@@ -86,10 +90,13 @@ _HOMES = {
     "LimitExceeded": "driftline.errors",
     "NotAdvertised": "driftline.errors",
     "SubscriptionEnded": "driftline.errors",
+    "Unreachable": "driftline.errors",
+    "NotEffective": "driftline.errors",
 }
 
 __all__ = [
     "Engine",
+    "connect",
     "Handle",
     "Crowd",
     "Event",
@@ -121,6 +128,8 @@ __all__ = [
     "LimitExceeded",
     "NotAdvertised",
     "SubscriptionEnded",
+    "Unreachable",
+    "NotEffective",
 ]
 
 

@@ -1,7 +1,7 @@
 """Which forms of events are known here, and how do kernels read each?
 
-A form goes by one number for all connections of a broker, which is journalled. What kernels need to know of it depends
-on which attributes some filter looks at: it is written anew when that changes.
+A form goes by one number for all connections of a broker, which is journalled. What kernels need to
+know of it depends on which attributes some filter looks at: it is written anew when that changes.
 """
 
 from __future__ import annotations

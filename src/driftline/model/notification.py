@@ -31,6 +31,9 @@ class Notification:
     `values` are the selected columns now (empty when a row left), `old` those told before;
     `time` is the stamp of what caused it, `epoch` counts the subscription's parameter changes;
     `key` names the row of a table, or the two of a join; `last` marks the end of a snapshot.
+    `lost` is how many were not told before a gap, where that is known; `repeated` marks what is
+    told again because nothing else was for long; `number` is the place of what a durable
+    subscription is told: what comes again after a crash has the same.
     """
 
     kind: NotificationKind
@@ -42,3 +45,6 @@ class Notification:
     old: dict[str, Value | None] | None = None
     key: Value | tuple[Value, ...] | None = None
     last: bool = False
+    lost: int = 0
+    repeated: bool = False
+    number: int = 0

@@ -157,15 +157,25 @@ class Guest:
 
         What they lie in is gone when this is done.
         """
-        if len(batches) > 1 and not any(number for _, number, _ in batches):
-            sent = [
-                _Sent(request, sum(1 for _ in split_records(records)))
-                for request, _, records in batches
-            ]
-            self._publish_some(sent, 0, b"".join(records for _, _, records in batches))
-            return
-        for request, number, records in batches:
+        if len(batches) == 1:
+            request, number, records = batches[0]
             self._publish_some([_Sent(request, 1 << 62)], number, records)
+            return
+        sent: list[_Sent] = []
+        parts: list[memoryview] = []
+        first = following = 0
+        for request, number, records in batches:
+            count = sum(1 for _ in split_records(records))
+            if sent and number != following:
+                self._publish_some(sent, first, b"".join(parts))
+                sent, parts = [], []
+            if not sent:
+                first = number
+            following = number + count if number else 0
+            sent.append(_Sent(request, count))
+            parts.append(records)
+        if sent:
+            self._publish_some(sent, first, b"".join(parts))
 
     def _publish_some(self, sent: list[_Sent], number: int, records: bytes | memoryview) -> None:
         self._counted += 1

@@ -1,0 +1,264 @@
+"""How does a client speak with its broker over a connection that may break?
+
+Frames go out in order, and are handed on as they come. When the connection is lost it is made
+again, with a growing delay, and whoever uses it is asked to say everything anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+
+from driftline.client.address import BrokerAddress
+from driftline.errors import DriftlineError, FrameRefused, Unreachable
+from driftline.wire import asking
+from driftline.wire.asking import Goodbye, Hello, Welcome
+from driftline.wire.stream import Frames, Kind, frame
+
+DELAY_FIRST = 0.05
+DELAY_LAST = 5.0
+GREETING = 10.0
+SILENCE = 60.0
+"""A broker that says nothing for so many seconds, not even when asked, is gone."""
+
+
+class Owner(Protocol):
+    """Whoever uses the channel."""
+
+    def connected(self, welcome: Welcome) -> None:
+        """There is a connection, the first or another: say everything on it."""
+
+    def heard(self, kind: Kind, payload: bytes) -> None:
+        """A frame has come."""
+
+    def disconnected(self, why: str) -> None:
+        """The connection is lost; another is being made."""
+
+    def ended(self, problem: DriftlineError) -> None:
+        """There will be no other."""
+
+
+class Channel:
+    """A connection to one broker, as long as it is wanted."""
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        owner: Owner,
+        hello: Hello,
+        tls: ssl.SSLContext | None,
+        reconnect: bool,
+    ) -> None:
+        self.address = address
+        self._owner = owner
+        self._hello = hello
+        self._tls = tls
+        self._reconnect = reconnect
+        self._line: _Line | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._out: list[bytes] = []
+        self._writable = asyncio.Event()
+        self._closing = False
+        self._final: DriftlineError | None = None
+
+    async def open(self, within: float) -> None:
+        """Connect for the first time; `Unreachable` if that does not succeed in time."""
+        self._loop = asyncio.get_running_loop()
+        first: asyncio.Future[None] = self._loop.create_future()
+        self._task = self._loop.create_task(self._keep_connected(first))
+        try:
+            await asyncio.wait_for(first, within)
+        except TimeoutError:
+            await self.close()
+            raise Unreachable(str(self.address), f"no answer within {within:g} s") from None
+
+    async def _keep_connected(self, first: asyncio.Future[None]) -> None:
+        delay = DELAY_FIRST
+        while True:
+            try:
+                line = await self._connect()
+            except (OSError, TimeoutError, FrameRefused) as problem:
+                why = str(problem) or type(problem).__name__
+            else:
+                delay = DELAY_FIRST
+                if not first.done():
+                    first.set_result(None)
+                why = await line.lost
+                self._line = None
+                self._writable.clear()
+                if self._closing:
+                    return
+                self._owner.disconnected(why)
+            if self._final is not None or not self._reconnect:
+                final = self._final or Unreachable(str(self.address), why)
+                if not first.done():
+                    first.set_exception(final)
+                self._owner.ended(final)
+                return
+            # At random, so that those who lost the same broker do not all come back at once.
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, DELAY_LAST)
+
+    async def _connect(self) -> _Line:
+        address = self.address
+        context = self._tls
+        if context is None and address.tls:
+            context = ssl.create_default_context()
+        made = self._loop.create_connection(
+            lambda: _Line(self), address.host, address.port, ssl=context
+        )
+        _, line = await asyncio.wait_for(made, GREETING)
+        line.send(frame(Kind.HELLO, asking.encode(self._hello)))
+        welcome = await asyncio.wait_for(line.welcome, GREETING)
+        self._line = line
+        self._writable.set()
+        self._owner.connected(welcome)
+        return line
+
+    @property
+    def is_up(self) -> bool:
+        """Is there a connection?"""
+        return self._line is not None
+
+    def send(self, data: bytes) -> None:
+        """Send a frame when this turn of the loop is over; without a connection it is lost."""
+        if self._line is None:
+            return
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out.append(data)
+
+    def _flush(self) -> None:
+        if self._line is not None and self._out:
+            self._line.send(b"".join(self._out))
+        self._out.clear()
+
+    async def drained(self) -> None:
+        """Wait until more can be sent."""
+        await self._writable.wait()
+
+    def hold(self, held: bool) -> None:
+        """Read nothing for now, or read on."""
+        if self._line is not None:
+            self._line.hold(held)
+
+    async def close(self) -> None:
+        """Say goodbye, and end."""
+        self._closing = True
+        if self._line is not None:
+            self._flush()
+            self._line.send(frame(Kind.GOODBYE, asking.encode(Goodbye("done"))))
+            self._line.close("closed")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # For the line
+
+    def _came(self, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.GOODBYE:
+            said = asking.decode_goodbye(payload)
+            if not said.again:
+                self._final = Unreachable(str(self.address), said.why)
+            if self._line is not None:
+                self._line.close(said.why)
+        else:
+            self._owner.heard(kind, payload)
+
+    def _pressed(self, full: bool) -> None:
+        (self._writable.clear if full else self._writable.set)()
+
+
+class _Line(asyncio.Protocol):
+    """One connection: frames out of its bytes, and is anybody there?"""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames()
+        self._transport: asyncio.Transport | None = None
+        self._why = "the broker has closed the connection"
+        self._heard = True
+        self._asked = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.welcome: asyncio.Future[Welcome] = self._loop.create_future()
+        self.lost: asyncio.Future[str] = self._loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._timer = self._loop.call_later(SILENCE / 2, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        try:
+            for kind, payload in self._frames.feed(data):
+                self._frame(kind, payload)
+        except FrameRefused as problem:
+            self._fail(problem)
+
+    def _frame(self, kind: Kind, payload: bytes) -> None:
+        if not self.welcome.done():
+            if kind is Kind.GOODBYE:
+                raise FrameRefused("hello", "a welcome", asking.decode_goodbye(payload).why)
+            if kind is not Kind.HELLO:
+                raise FrameRefused("hello", "a welcome", kind.name.lower())
+            self.welcome.set_result(asking.decode_welcome(payload))
+        elif kind is Kind.PING:
+            self.send(frame(Kind.PONG, payload))
+        elif kind is not Kind.PONG:
+            self._channel._came(kind, payload)
+
+    def _fail(self, problem: FrameRefused) -> None:
+        if not self.welcome.done():
+            self.welcome.set_exception(problem)
+        self.close(str(problem))
+
+    def _look(self) -> None:
+        if not self._heard and self._asked:
+            self.close("the broker says nothing any more")
+            return
+        self._asked = not self._heard
+        if self._asked:
+            self.send(frame(Kind.PING, b""))
+        self._heard = False
+        self._timer = self._loop.call_later(SILENCE / 2, self._look)
+
+    def pause_writing(self) -> None:
+        self._channel._pressed(True)
+
+    def resume_writing(self) -> None:
+        self._channel._pressed(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        why = str(exc) if exc else self._why
+        if not self.welcome.done():
+            self.welcome.set_exception(ConnectionError(why))
+            self.welcome.exception()  # Whoever waited has gone, perhaps.
+        if not self.lost.done():
+            self.lost.set_result(why)
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def hold(self, held: bool) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            if held:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def close(self, why: str) -> None:
+        self._why = why
+        if self._transport is not None:
+            self._transport.close()
+
+
+Send = Callable[[bytes], None]

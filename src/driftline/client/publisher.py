@@ -1,0 +1,145 @@
+"""What has a client published that is not acknowledged yet?
+
+Events that are published in one turn of the loop go out together. They are counted, and kept until
+the broker has acknowledged them: when the connection was lost they are sent again under the same
+numbers, and a broker that had them passes them over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from driftline.errors import DriftlineError
+from driftline.model.event import Event
+from driftline.wire.asking import Reply, encode_form, problem_of
+from driftline.wire.compact import write_record
+from driftline.wire.forms import NO_FORM, Form, form_of
+from driftline.wire.publishing import batch
+from driftline.wire.stream import Kind, frame
+
+BATCH_BYTES = 1 << 17
+UNANSWERED_BYTES = 1 << 23
+"""So much may be on its way; who publishes more waits."""
+FORMS_MAX = 1000
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Events that go out together, from this number on, and who waits for what becomes of them."""
+
+    number: int
+    records: list[bytes] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    size: int = 0
+
+
+class Publisher:
+    """What goes out, in order. `send` puts a frame on the connection, `count` numbers requests."""
+
+    def __init__(self, send: Callable[[bytes], None], count: Callable[[], int]) -> None:
+        self._send = send
+        self._count = count
+        self._loop = asyncio.get_running_loop()
+        self._next = 1
+        self._open: _Batch | None = None
+        self._unanswered: dict[int, _Batch] = {}
+        self._bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._forms: dict[Form, int] = {}
+        self._up = False
+
+    async def room(self) -> None:
+        """Wait until more may be published."""
+        await self._room.wait()
+
+    def publish(self, event: Event, trace: str = "") -> asyncio.Future[None]:
+        """Publish an event; the future says what became of it."""
+        form = form_of(event)
+        number = self._forms.get(form)
+        if number is None:
+            number = self._new_form(form)
+        # What cannot be said is refused here.
+        record = write_record(event, number, form, trace)
+        size = len(record)
+        if self._open is None:
+            self._open = _Batch(self._next)
+            self._loop.call_soon(self._flush)
+        one = self._open
+        done: asyncio.Future[None] = self._loop.create_future()
+        one.waiting.append(done)
+        one.records.append(record)
+        one.size += size
+        self._next += 1
+        self._bytes += size
+        if self._bytes > UNANSWERED_BYTES:
+            self._room.clear()
+        if one.size >= BATCH_BYTES:
+            self._flush()
+        return done
+
+    def _flush(self) -> None:
+        one, self._open = self._open, None
+        if one is None:
+            return
+        request = self._count()
+        self._unanswered[request] = one
+        if self._up:
+            self._put(request, one)
+
+    def _put(self, request: int, one: _Batch) -> None:
+        self._send(frame(Kind.EVENTS, batch(request, one.number, b"".join(one.records))))
+
+    def _new_form(self, form: Form) -> int:
+        if len(self._forms) >= FORMS_MAX:
+            return NO_FORM
+        number = self._forms[form] = len(self._forms)
+        if self._up:
+            self._send(frame(Kind.FORM, encode_form(number, form)))
+        return number
+
+    def connected(self) -> None:
+        """There is a connection on which nothing has been said."""
+        self._up = True
+        for form, number in self._forms.items():
+            self._send(frame(Kind.FORM, encode_form(number, form)))
+        for request, one in self._unanswered.items():
+            self._put(request, one)
+
+    def disconnected(self) -> None:
+        """The connection is lost."""
+        self._up = False
+
+    def answered(self, reply: Reply) -> bool:
+        """A reply came; was it to something that was published?"""
+        one = self._unanswered.pop(reply.request, None)
+        if one is None:
+            return False
+        self._bytes -= one.size
+        if self._bytes <= UNANSWERED_BYTES:
+            self._room.set()
+        refused = problem_of(reply.error, reply.facts) if reply.error else None
+        problems = {at: problem_of(name, facts) for at, name, facts in reply.value or ()}
+        for at, done in enumerate(one.waiting):
+            problem = refused or problems.get(at)
+            if done.done():
+                continue
+            if problem is None:
+                done.set_result(None)
+            else:
+                done.set_exception(problem)
+        return True
+
+    def ended(self, problem: DriftlineError) -> None:
+        """Nothing will be acknowledged any more."""
+        waiting = [*self._unanswered.values(), *([self._open] if self._open else [])]
+        self._unanswered.clear()
+        self._open = None
+        self._room.set()
+        for one in waiting:
+            for done in one.waiting:
+                if not done.done():
+                    done.set_exception(problem)
+                    done.exception()  # Nobody may be waiting.

@@ -1,0 +1,396 @@
+"""What does a program hold that has subscribed at a broker elsewhere?
+
+It iterates over what it is told, moves its parameters, and ends it. What it asks for by now is
+known here: after a connection was lost it is said anew, and the program is told of a gap.
+
+A durable subscription is told everything, also what came while nobody was connected, at least once.
+Asking for the next notification says that the one before was dealt with, unless `ack="manual"`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Generator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Protocol
+
+from driftline.errors import DriftlineError, SubscriptionEnded
+from driftline.model.covering import Statement
+from driftline.model.event import Event
+from driftline.model.explanation import Explanation
+from driftline.model.notification import Notification, NotificationKind
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription as Plain
+from driftline.model.value import Value
+from driftline.moving.parametric.structure import added, removed, replaced
+from driftline.wire import asking
+from driftline.wire.asking import unpack, unpack_all
+from driftline.wire.compact import read_record
+from driftline.wire.notices import Notice
+
+_EPOCHS = 64
+"""So many earlier parameters are remembered: what was matched under them may still be coming."""
+ACK_EVERY = 64
+ACK_AFTER = 0.05
+
+
+class Keeper(Protocol):
+    """The client that a subscription belongs to."""
+
+    async def _begin(self, subscription: Subscription) -> None: ...
+
+    async def _moved(self, subscription: Subscription, asked: Any) -> None: ...
+
+    async def _ended(self, subscription: Subscription, *, for_good: bool) -> None: ...
+
+    async def _explain(self, subscription: Subscription, event: Event) -> Explanation: ...
+
+    def _told_up_to(self, subscription: Subscription, number: int) -> None: ...
+
+    def _taken(self, count: int) -> None: ...
+
+    def _request(self) -> int: ...
+
+
+class Subscription:
+    """One subscription: `async with`, `async for`, `set`, `cancel`."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        handle: int,
+        text: str,
+        standing: Standing,
+        *,
+        rows: bool = False,
+        quietly: bool = False,
+        durable: str = "",
+        manual: bool = False,
+        policy: Mapping[str, object] | None = None,
+        within: float = 10.0,
+    ) -> None:
+        self._keeper = keeper
+        self._handle = handle
+        self._text = text
+        self._standing = standing
+        self._standings = {standing.epoch: standing}
+        self._rows = rows
+        self._quietly = quietly
+        self._manual = manual
+        self._policy = dict(policy or {})
+        self.within = within
+        """So many seconds everybody has to say that a change is in effect."""
+        self._pending: deque[Notification] = deque()
+        self._news = asyncio.Event()
+        self._problem: DriftlineError | None = None
+        self._begun = False
+        # The numbers of what was handed out, what was dealt with, and what the broker knows of.
+        self._had = 0
+        self._dealt = 0
+        self._acked = 0
+        self._unacked = 0
+        self._acking: asyncio.TimerHandle | None = None
+        self.durable = durable
+        self.active = True
+        self.resumed = False
+        """Did it go on with a durable subscription that was there before?"""
+
+    # What it asks for
+
+    @property
+    def statement(self) -> Statement:
+        """What was asked for."""
+        return self._standing.statement
+
+    @property
+    def params(self) -> dict[str, Value]:
+        """The parameters now."""
+        return dict(self._standing.params)
+
+    @property
+    def epoch(self) -> int:
+        """How many changes there were."""
+        return self._standing.epoch
+
+    async def set(self, /, **params: object) -> int:
+        """Set all parameters at once; the new epoch, when it is in effect everywhere.
+
+        `ParameterError` if one does not fit, and nothing has changed. `NotEffective` names the
+        brokers that did not answer in time: there it takes effect when they are reached.
+        """
+        return await self._set(params, rebase=False)
+
+    async def rebase(self, /, **params: object) -> int:
+        """Like `set`, and let `elapsed()` count from now; without parameters they stay."""
+        return await self._set(params or self.params, rebase=True)
+
+    async def _set(self, params: Mapping[str, object], *, rebase: bool) -> int:
+        self._check_active()
+        self._move_to(self._standing.moved_to(params))
+        asked = asking.Set(
+            self._keeper._request(),
+            self._handle,
+            asking.pack_all(self.params),
+            self._within_us,
+            rebase,
+        )
+        epoch = self.epoch
+        await self._keeper._moved(self, asked)
+        return epoch
+
+    async def add(self, condition: str, /, **params: object) -> int:
+        """Ask for one more condition, with values for parameters that are new; the new epoch."""
+        return await self._restate(added(self.statement, condition), params)
+
+    async def remove(self, condition: str, /) -> int:
+        """Ask no longer for one of its conditions; the new epoch."""
+        return await self._restate(removed(self.statement, condition), {})
+
+    async def replace(
+        self, condition: str, other: str, /, within: float | None = None, **params: object
+    ) -> int:
+        """Ask for another condition in the place of one it has; the new epoch."""
+        return await self._restate(replaced(self.statement, condition, other), params)
+
+    async def _restate(self, statement: Statement, params: Mapping[str, object]) -> int:
+        self._check_active()
+        self._move_to(self._standing.restated(statement, params))
+        self._text = str(statement)
+        asked = asking.Restate(
+            self._keeper._request(),
+            self._handle,
+            self._text,
+            asking.pack_all(self.params),
+            self._within_us,
+        )
+        epoch = self.epoch
+        await self._keeper._moved(self, asked)
+        return epoch
+
+    def _move_to(self, standing: Standing) -> None:
+        self._standing = self._standings[standing.epoch] = standing
+        while len(self._standings) > _EPOCHS:
+            del self._standings[next(iter(self._standings))]
+
+    @property
+    def _within_us(self) -> int:
+        return round(self.within * 1e6)
+
+    async def explain(self, event: Event) -> Explanation:
+        """Why this event does or does not match now: each condition and the values it saw."""
+        self._check_active()
+        return await self._keeper._explain(self, event)
+
+    async def cancel(self) -> None:
+        """End it, a durable one for good. What came can still be read."""
+        if self.active:
+            self._end(None)
+            await self._keeper._ended(self, for_good=True)
+
+    # What it is told
+
+    def __aiter__(self) -> AsyncIterator[Notification]:
+        return self
+
+    async def __anext__(self) -> Notification:
+        """The next thing it is told; ends when it is cancelled."""
+        await self._start()
+        self._ack()
+        while not self._pending:
+            if self._problem is not None:
+                raise self._problem
+            if not self.active:
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._pop()
+
+    async def next(self, within: float | None = None) -> Notification:
+        """The next thing it is told; `TimeoutError` if nothing is told in so many seconds."""
+        return await asyncio.wait_for(self.__anext__(), within)
+
+    def pending(self) -> list[Notification]:
+        """All that has come and was not looked at."""
+        self._ack()
+        return [self._pop() for _ in range(len(self._pending))]
+
+    def _pop(self) -> Notification:
+        told = self._pending.popleft()
+        self._keeper._taken(1)
+        # The next one may be a part of what has the same number.
+        if told.number and not (self._pending and self._pending[0].number == told.number):
+            self._had = told.number
+            self._unacked += 1
+        return told
+
+    def _ack(self) -> None:
+        """What was handed out has been dealt with: more is asked for."""
+        if self._manual or self._had <= self._acked:
+            return
+        self._dealt = self._had
+        if self._unacked >= ACK_EVERY:
+            self._send_ack()
+        elif self._acking is None:
+            loop = asyncio.get_running_loop()
+            self._acking = loop.call_later(ACK_AFTER, self._send_ack)
+
+    def _send_ack(self) -> None:
+        if self._acking is not None:
+            self._acking.cancel()
+            self._acking = None
+        if self._dealt > self._acked:
+            self._acked = self._dealt
+            self._unacked = 0
+            self._keeper._told_up_to(self, self._acked)
+
+    async def ack(self, told: Notification) -> None:
+        """Of a durable subscription: this, and all before it, has been dealt with."""
+        if told.number:
+            self._had = max(self._had, told.number)
+            self._dealt = max(self._dealt, told.number)
+            self._send_ack()
+
+    # For the client
+
+    def _notice(self, notice: Notice, epoch: int) -> None:
+        standing = self._standings.get(epoch, self._standing)
+        statement = standing.statement
+        event = notice.event
+        values: dict[str, Value | None] = {}
+        if isinstance(statement, Plain):
+            values = statement.select(standing.scope(event, {}))
+        if notice.gap:
+            self._put(Notification(NotificationKind.GAP, {}, event.stamp or 0, epoch))
+        self._put(
+            Notification(
+                NotificationKind.EVENT,
+                values,
+                event.stamp or 0,
+                epoch,
+                event,
+                repeated=notice.repeated,
+                number=notice.number,
+            )
+        )
+
+    def _said(self, said: asking.Notification) -> None:
+        key = said.key
+        if isinstance(key, list) and not (len(key) == 2 and key[0] == "@"):
+            found: Any = tuple(unpack(one, "key") for one in key)
+        else:
+            found = unpack(key, "key")
+        self._put(
+            Notification(
+                NotificationKind(said.kind),
+                unpack_all(said.values, "value"),
+                said.time,
+                said.epoch,
+                _event(said.event) if said.event else None,
+                tuple(_event(one) for one in said.events),
+                None if said.old is None else unpack_all(said.old, "value"),
+                found,
+                said.last,
+                said.lost,
+                number=said.number,
+            )
+        )
+
+    def _put(self, told: Notification) -> None:
+        # After a crash it may come again.
+        if told.number and told.number <= max(self._had, self._acked):
+            self._keeper._taken(1)
+            return
+        self._pending.append(told)
+        self._news.set()
+
+    def _gap(self) -> None:
+        """The connection was lost: something may not have been told."""
+        if not self.durable:
+            self._keeper._taken(-1)
+            self._put(Notification(NotificationKind.GAP, {}, 0, self.epoch))
+
+    def _end(self, problem: DriftlineError | None) -> None:
+        self.active = False
+        self._problem = problem
+        if self._acking is not None:
+            self._acking.cancel()
+            self._acking = None
+        self._news.set()
+
+    def _accepted(self, said: Any) -> None:
+        """It has begun; one that was there before may have come further."""
+        self.resumed = bool(said.get("resumed"))
+        epoch = said["epoch"]
+        if epoch != self.epoch:
+            self._move_to(replace(self._standing, epoch=epoch))
+
+    def _asking(self, request: int) -> asking.Subscribe:
+        """The request that begins it, or begins it anew."""
+        return asking.Subscribe(
+            request,
+            self._handle,
+            self._text,
+            asking.pack_all(self.params),
+            self._within_us,
+            self._rows,
+            self._quietly,
+            self.durable,
+            self._acked,
+            self._policy,
+            self.epoch,
+        )
+
+    # Beginning and ending
+
+    async def _start(self) -> None:
+        if not self._begun:
+            self._begun = True
+            await self._keeper._begin(self)
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        return self._started().__await__()
+
+    async def _started(self) -> Subscription:
+        await self._start()
+        return self
+
+    async def __aenter__(self) -> Subscription:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # A durable one goes on without us.
+        if self.durable:
+            if error is None:
+                self._ack()
+            await self.detach()
+        else:
+            await self.cancel()
+
+    async def detach(self) -> None:
+        """Of a durable subscription: be told no longer; it goes on, and can be taken up again."""
+        if self.active:
+            self._send_ack()
+            self._end(None)
+            await self._keeper._ended(self, for_good=False)
+
+    def _check_active(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+        if not self.active:
+            raise SubscriptionEnded(self.durable or self._text)
+
+    def __repr__(self) -> str:
+        state = "" if self.active else ", ended"
+        return f"<Subscription {self._text!r}{state}>"
+
+
+def _event(raw: bytes) -> Event:
+    return read_record(raw, {}).event
