@@ -29,6 +29,7 @@ class Figures:
     useful_per_s: float
     messages_per_s: float
     messages_per_event: float
+    useful_per_event: float
     mb_per_100k: float
     """Megabytes that all subscribers received, per 100,000 events."""
     cpu_s_per_1m: float
@@ -104,6 +105,7 @@ class Prepared:
             received.useful / seconds,
             received.messages / seconds,
             received.messages / self.events,
+            received.useful / self.events,
             received.bytes / self.events / 10,
             cpu / self.events * 1e6,
             cpu / seconds,
