@@ -275,7 +275,7 @@ def test_claims_are_ratios_to_the_broker_they_name(report):
 
 
 def test_another_job_than_the_one_claimed_about_is_refused():
-    some = broker.Figures(1, 1, 1, 36.0, 1.0, 1, 1, 1, 1)
+    some = broker.Figures(1, 1, 1, 36.0, 1.0, 1, 1, 1, 1, 1)
     broker.check_job(broker.BY_SYMBOL, some)
     with pytest.raises(AssertionError, match="wanted 32 to 42 messages per event, came 112"):
         broker.check_job(broker.BY_SYMBOL, replace(some, messages_per_event=112.0))

@@ -8,7 +8,6 @@ for all.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -80,12 +79,3 @@ class Contestant(Protocol):
 
     def appends(self, job: Job, batch: int) -> Sequence[Appends]:
         """The ways to publish the job's events durably; asked once the server has been started."""
-
-
-def process_cpu_s(pid: int) -> float:
-    """The CPU time of a running process, all its threads together, to the nanosecond.
-
-    Linux makes a clock of every process: its number is the complement of the process's, with three
-    bits that ask for time spent running. /proc tells the same in hundredths of a second.
-    """
-    return time.clock_gettime((~pid << 3) | 2)

@@ -3,11 +3,12 @@
 All servers are started first, and take turns: what else happens on the machine then befalls them
 alike. The first run of each is not counted. Of the others the median counts; CPU time of the
 broker's processes is trusted more than the clock, because the driver and whoever else is on the
-machine share the cores with it.
+machine share the cores with it. `other_cores` is how many cores these others took.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -17,6 +18,7 @@ from typing import Any
 from driftline.bench.broker_contestant import Address, Contestant, Load
 from driftline.bench.broker_driver import BUSY_MAX, WINDOW, Driver, Received
 from driftline.bench.broker_job import Job, Truth, truth_of
+from driftline.bench.cpu_clocks import machine_cpu_s
 
 Say = Callable[[str], None]
 
@@ -37,6 +39,7 @@ class Figures:
     broker_cores: float
     """How many cores the broker kept busy."""
     driver_busy: float
+    other_cores: float
 
     def as_data(self) -> dict[str, Any]:
         """As JSON, and whether the driver may have been what was measured."""
@@ -55,6 +58,7 @@ class Latency:
     sent_late_p99_us: float
     broker_cores: float
     driver_busy: float
+    other_cores: float
 
     def as_data(self) -> dict[str, Any]:
         """As JSON."""
@@ -98,7 +102,7 @@ class Prepared:
     def saturated(self, window: int = WINDOW) -> Figures:
         """One run, as fast as the broker takes it."""
         with Driver(self.started.address, self.load, self.truth) as driver:
-            received, cpu = self._timed(lambda: driver.saturated(window))
+            received, cpu, others = self._timed(lambda: driver.saturated(window))
         seconds = received.seconds
         return Figures(
             self.events / seconds,
@@ -110,12 +114,13 @@ class Prepared:
             cpu / self.events * 1e6,
             cpu / seconds,
             received.busy,
+            others,
         )
 
     def paced(self, per_second: float) -> Latency:
         """One run, each event at its time."""
         with Driver(self.started.address, self.load, self.truth) as driver:
-            received, cpu = self._timed(lambda: driver.paced(per_second))
+            received, cpu, others = self._timed(lambda: driver.paced(per_second))
         assert received.latency_us is not None
         assert received.sent_late_us is not None
         return Latency(
@@ -126,12 +131,18 @@ class Prepared:
             received.sent_late_us.p99,
             cpu / received.seconds,
             received.busy,
+            others,
         )
 
-    def _timed(self, run: Callable[[], Received]) -> tuple[Received, float]:
-        before = self.started.contestant.cpu_s()
+    def _timed(self, run: Callable[[], Received]) -> tuple[Received, float, float]:
+        """What a run received, the broker's CPU seconds, and how many cores others took."""
+        clocks = (self.started.contestant.cpu_s, time.process_time, machine_cpu_s, time.monotonic)
+        before = [clock() for clock in clocks]
         received = run()
-        return received, self.started.contestant.cpu_s() - before
+        broker, driver, machine, wall = (
+            clock() - start for clock, start in zip(clocks, before, strict=True)
+        )
+        return received, broker, max(0.0, machine - broker - driver) / wall
 
 
 def in_turns(

@@ -16,6 +16,7 @@ _SATURATED = (
     "broker CPU s per 1M",
     "broker cores",
     "driver busy",
+    "others' cores",
 )
 
 
@@ -40,7 +41,7 @@ def tables(figures: dict[str, Any]) -> list[Table]:
                     f"{one['per_second']:,.0f}",
                     *(f"{one[key]:,.0f}" for key in ("p50_us", "p99_us")),
                     *(f"{one[key]:,.0f}" for key in ("sent_late_p50_us", "sent_late_p99_us")),
-                    f"{one['broker_cores']:.2f}",
+                    *(f"{one[key]:.2f}" for key in ("broker_cores", "other_cores")),
                 )
                 for name, rates in figures["latency"].items()
                 for one in rates.values()
@@ -48,13 +49,14 @@ def tables(figures: dict[str, Any]) -> list[Table]:
         ),
         Table(
             "Raw fan-out, 1 to 200, 128 bytes",
-            ("broker", "deliveries/s", "CPU µs per delivery", "driver busy"),
+            ("broker", "deliveries/s", "CPU µs per delivery", "driver busy", "others' cores"),
             [
                 (
                     name,
                     f"{one['messages_per_s']:,.0f}",
                     f"{one['cpu_s_per_1m'] / one['messages_per_event']:.2f}",
                     _busy(one),
+                    f"{one['other_cores']:.2f}",
                 )
                 for name, one in figures["fan_out"].items()
             ],
@@ -87,6 +89,7 @@ def _row(name: str, one: dict[str, Any]) -> tuple[object, ...]:
         f"{one['cpu_s_per_1m']:.2f}",
         f"{one['broker_cores']:.2f}",
         _busy(one),
+        f"{one['other_cores']:.2f}",
     )
 
 

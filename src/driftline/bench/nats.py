@@ -31,8 +31,9 @@ from sysconfig import get_path
 import numpy as np
 from numpy.typing import NDArray
 
-from driftline.bench.broker_contestant import Address, Appends, Load, process_cpu_s
+from driftline.bench.broker_contestant import Address, Appends, Load
 from driftline.bench.broker_job import BUCKET, Events, Job
+from driftline.bench.cpu_clocks import process_cpu_s
 from driftline.bench.nats_stream import SYNC, appends_of
 from driftline.kernels.bench_nats import Wants, read_nats
 from driftline.kernels.bench_tally import Inbox, Tally
