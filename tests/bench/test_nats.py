@@ -30,16 +30,24 @@ NOISE = ("PING\r\n", "PONG\r\n", 'INFO {"max_payload":1}\r\n')
 
 
 def small_job(seed: int, events: int = 400) -> Job:
+    """Ranges in tens of cents, as prices are here: many of them meet at an end."""
     draw = np.random.default_rng(seed)
-    low = draw.integers(0, 9_000, 80)
+    low = draw.integers(0, 900, 80) * 10
     subscriptions = Subscriptions(
         np.repeat(np.arange(8), 10),
         draw.integers(0, 6, 80),
         low,
-        low + draw.integers(0, 999, 80),
+        low + draw.integers(0, 100, 80) * 10,
     )
-    drawn = (draw.integers(0, 6, events), draw.integers(0, 10_000, events))
-    return Job(8, subscriptions, Events(*drawn, draw.integers(1, 99_999, events)))
+    prices = np.where(draw.random(events) < 0.5, draw.choice(low, events), 0)
+    prices[prices == 0] = draw.choice(subscriptions.high, np.count_nonzero(prices == 0))
+    odd = draw.random(events) < 0.2
+    prices[odd] = draw.integers(0, 10_000, np.count_nonzero(odd))
+    return Job(
+        8,
+        subscriptions,
+        Events(draw.integers(0, 6, events), prices, draw.integers(1, 99_999, events)),
+    )
 
 
 def inbox_of(connections: int, room: int = 4_096) -> Inbox:
