@@ -99,12 +99,14 @@ def run(full: bool, say: Say, sizes: Sizes | None = None) -> Report:
         rates = [figures["events_per_s"] for figures in saturated.values()]
         figures: Data = {
             "seed": SEED,
-            "load": load,
+            "load": [load],
             "saturated": saturated,
             "latency": _latency(all_started, rates, sizes, say),
             "fan_out": _fan_out(all_started, sizes, say),
         }
     figures["durable"] = _durable(sizes, say)
+    # How many others there were, before and after: ours are in the second one too.
+    figures["load"].append(os.getloadavg()[0])
     first, *more = tables(figures)
     return Report("broker", figures, first.columns, first.rows, claims(figures), more)
 
