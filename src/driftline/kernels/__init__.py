@@ -13,6 +13,7 @@ range_blocks, range_min               points (x, y), and whose minimum over a ra
 range_slabs                           the ranges that such a change affects
 moved_layout, …_labels, …_rings, …_tree, …_events, …_listing, …_changes, …_packing
                                       who hears of a move
+bench_tally, bench_nats               what a load driver received; compiled when it is first used
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+"""How are the figures of the brokers shown?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftline.bench.report import Table
+
+_SATURATED = (
+    "broker",
+    "events/s",
+    "useful/s",
+    "useful per event",
+    "messages per event",
+    "MB per 100k events",
+    "broker CPU s per 1M",
+    "broker cores",
+    "driver busy",
+    "others' cores",
+)
+
+
+def tables(figures: dict[str, Any]) -> list[Table]:
+    """At saturation, latency, fan-out, durable."""
+    return [
+        Table("broker", _SATURATED, [_row(*one) for one in figures["saturated"].items()]),
+        Table(
+            "Latency of notifications, from when an event was due",
+            (
+                "broker",
+                "events/s",
+                "p50 µs",
+                "p99 µs",
+                "of it sent late p50",
+                "p99",
+                "broker cores",
+            ),
+            [
+                (
+                    name,
+                    f"{one['per_second']:,.0f}",
+                    *(f"{one[key]:,.0f}" for key in ("p50_us", "p99_us")),
+                    *(f"{one[key]:,.0f}" for key in ("sent_late_p50_us", "sent_late_p99_us")),
+                    *(f"{one[key]:.2f}" for key in ("broker_cores", "other_cores")),
+                )
+                for name, rates in figures["latency"].items()
+                for one in rates.values()
+            ],
+        ),
+        Table(
+            "Raw fan-out, 1 to 200, 128 bytes",
+            ("broker", "deliveries/s", "CPU µs per delivery", "driver busy", "others' cores"),
+            [
+                (
+                    name,
+                    f"{one['messages_per_s']:,.0f}",
+                    f"{one['cpu_s_per_1m'] / one['messages_per_event']:.2f}",
+                    _busy(one),
+                    f"{one['other_cores']:.2f}",
+                )
+                for name, one in figures["fan_out"].items()
+            ],
+        ),
+        Table(
+            f"Durable, beside {figures['durable']['syncs_per_s']:,.0f} syncs a second",
+            ("way", "setting", "events in a batch", "events/s", "batch p50 µs"),
+            [
+                (
+                    name,
+                    one["setting"],
+                    one["batch"],
+                    f"{one['events_per_s']:,.0f}",
+                    f"{one['batch_us']['p50']:,.0f}",
+                )
+                for name, one in figures["durable"]["ways"].items()
+            ],
+        ),
+    ]
+
+
+def _row(name: str, one: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        name,
+        f"{one['events_per_s']:,.0f}",
+        f"{one['useful_per_s']:,.0f}",
+        f"{one['useful_per_event']:.2f}",
+        f"{one['messages_per_event']:.2f}",
+        f"{one['mb_per_100k']:.1f}",
+        f"{one['cpu_s_per_1m']:.2f}",
+        f"{one['broker_cores']:.2f}",
+        _busy(one),
+        f"{one['other_cores']:.2f}",
+    )
+
+
+def _busy(one: dict[str, Any]) -> str:
+    return f"{one['driver_busy']:.0%}" + (", driver-bound" if one["driver_bound"] else "")
