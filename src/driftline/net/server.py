@@ -33,6 +33,7 @@ from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link, Wire
 from driftline.net.serving import INTEREST_EVERY, Serving
 from driftline.net.status import Counters, status_of
+from driftline.net.warm import warm
 from driftline.wire import asking
 from driftline.wire.limits import FRAME_BYTES_MAX
 from driftline.wire.refusal import refused
@@ -96,6 +97,7 @@ class Server:
         config = self.config
         journal = open_journal(config.journal, config.name)
         try:
+            await self.loop.run_in_executor(None, warm)
             stored = await self.loop.run_in_executor(None, journal.load)
             self.incarnation = journal.incarnation(_by_clock(self.clock))
             stores = config.journal != "memory:"
