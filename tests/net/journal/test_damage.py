@@ -19,6 +19,7 @@ import pytest
 
 from driftline.broker.effects import Key
 from driftline.errors import JournalDamaged, JournalError
+from driftline.net.journal import wal
 from driftline.net.journal.sqlite import SqliteJournal
 from driftline.net.journal.wal import _small_sum, read_log
 
@@ -200,6 +201,21 @@ def test_the_log_is_read_as_sqlite_reads_it(folder: Path) -> None:
     assert read_log(folder / "b.journal-wal") == (13, 0, True)
     words = log[:24]
     assert _small_sum(words, "<") == struct.unpack_from(">2I", log, 24)
+
+
+def test_a_log_of_many_frames_is_read_in_pieces(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(folder, 12)
+    monkeypatch.setattr(wal, "_FRAMES_AT_ONCE", 5)
+    assert read_log(folder / "b.journal-wal") == (13, 0, True)
+
+
+def test_a_log_that_is_all_zeros_has_not_begun(folder: Path) -> None:
+    (folder / "log").write_bytes(bytes(5000))
+    assert not read_log(folder / "log").damaged
+    (folder / "log").write_bytes(bytes(3_000_000) + b"x")
+    assert read_log(folder / "log").damaged
 
 
 def test_what_is_gone_from_the_log_is_said(folder: Path) -> None:
