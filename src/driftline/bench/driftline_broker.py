@@ -120,7 +120,7 @@ class Driftline:
         records, form = _records(job)
         batches = []
         for request, at in enumerate(range(0, len(records) - batch + 1, batch), 1):
-            payload = batch_of(request, at + 1, b"".join(records[at : at + batch]))
+            payload = batch_of(request, batch, at + 1, b"".join(records[at : at + batch]))
             batches.append(frame(Kind.EVENTS, payload))
         wanted = asking.Subscribe(1, 1, EVERYTHING, durable=_DURABLE)
         opening = _opening("publisher", [wanted, asking.Detach(2, 1)], form)
@@ -219,7 +219,7 @@ def _stream(records: list[bytes], together: int) -> tuple[NDArray[np.uint8], NDA
     size = 0
     for at in range(0, len(records), together):
         some = records[at : at + together]
-        whole = frame(Kind.EVENTS, batch_of(0, 0, b"".join(some)))
+        whole = frame(Kind.EVENTS, batch_of(0, len(some), 0, b"".join(some)))
         start = size + len(whole) - sum(map(len, some))
         ends[at : at + len(some)] = start + np.cumsum([len(one) for one in some])
         parts.append(whole)

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("driftline.broker")
 
 ANYONE = "anyone"
+_MUCH = 1 << 15
+_DEFERRED_MOST = 4
+"""So many turns of the loop what is to be sent may wait while more comes in."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -80,6 +83,9 @@ class Server:
         self._attached: dict[str, Guest] = {}
         self._blocking: set[Guest] = set()
         self._dirty: list[Connection] = []
+        self._deferred = 0
+        self.reading = 0
+        """How many bytes have come since it was looked whether to write."""
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
         self._watched: dict[tuple[str, str], _Watched] = {}
@@ -211,6 +217,13 @@ class Server:
         self._dirty.append(connection)
 
     def _flush(self) -> None:
+        if self.reading >= _MUCH and self._deferred < _DEFERRED_MOST:
+            # Much is coming in: a write costs nearly the same for one notice as for hundreds.
+            self.reading = 0
+            self._deferred += 1
+            self.loop.call_soon(self._flush)
+            return
+        self._deferred = self.reading = 0
         dirty, self._dirty = self._dirty, []
         for connection in dirty:
             connection.flush()
