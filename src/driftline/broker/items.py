@@ -1,0 +1,56 @@
+"""What is offered to a connection, and what is it to send?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Handle: TypeAlias = Hashable
+"""What a connection calls one of its subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A notification for some subscriptions of a connection, each of them named once.
+
+    `size` is what it takes on the connection. `keys` has a key for each of the handles, which is
+    looked at where the policy is to conflate; none: they have no keys. Equal keys are the same key.
+    """
+
+    handles: tuple[Handle, ...]
+    data: bytes
+    number: int
+    size: int
+    keys: tuple[Hashable, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert self.size >= 0
+        assert not self.keys or len(self.keys) == len(self.handles)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What to send now: an item to these of its handles; without one only that there is a gap.
+
+    `lost` says for each handle how many notifications were lost before this one, 0: there is no
+    gap. A repeat is what the subscription was told last, told again because nothing else came.
+    """
+
+    handles: tuple[Handle, ...]
+    lost: tuple[int, ...]
+    item: Item | None = None
+    repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of what was offered to a subscription, and how much of it waits."""
+
+    offered: int = 0
+    sent: int = 0
+    dropped: int = 0
+    conflated: int = 0
+    repeated: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
