@@ -61,7 +61,6 @@ class Pair:
         taken = self.fast.offer(item, self.now)
         assert taken == self.slow.offer(item, self.now)
         assert taken or not free
-        assert self.fast.pending_bytes <= LIMIT_BYTES + 2 * max(SIZES)
 
     def bypass(self, handles: tuple[str, ...]) -> None:
         assert self.fast.bypass(handles) == self.slow.bypass(handles)
