@@ -54,13 +54,18 @@ class Driftline:
     def start(self) -> Address:
         """Start the server, and return when it takes connections."""
         self._folder = folder = Path(tempfile.mkdtemp(prefix="driftline-bench-"))
-        config = folder / "broker.toml"
         journal = "broker.journal" if self._durable else "memory:"
-        config.write_text(
+        (folder / "broker.toml").write_text(
             f'name = "bench"\nlisten = "127.0.0.1:0"\njournal = "{journal}"\n'
             f"[limits]\nkept = {_KEPT}\n"
         )
-        command = [sys.executable, "-m", "driftline", "serve", "--config", str(config), "--json"]
+        return self.start_again()
+
+    def start_again(self) -> Address:
+        """Start it on what it kept."""
+        assert self._folder is not None
+        config = str(self._folder / "broker.toml")
+        command = [sys.executable, "-m", "driftline", "serve", "--config", config, "--json"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -86,10 +91,15 @@ class Driftline:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._process = self._folder = None
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """The CPU time the server has spent so far."""
-        assert self._process is not None
-        return process_cpu_s(self._process.pid)
+        return process_cpu_s(self.pid)
 
     def load(self, job: Job, paced: bool = False) -> Load:
         """The job in our protocol."""
