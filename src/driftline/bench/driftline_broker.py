@@ -57,7 +57,7 @@ class Driftline:
         journal = "broker.journal" if self._durable else "memory:"
         (folder / "broker.toml").write_text(
             f'name = "bench"\nlisten = "127.0.0.1:0"\njournal = "{journal}"\n'
-            f"[limits]\nkept = {_KEPT}\n"
+            f"[limits]\nkept = {_KEPT}\nsilence = 3600\n"
         )
         return self.start_again()
 
