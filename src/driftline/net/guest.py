@@ -372,9 +372,10 @@ class Guest:
 
     def attach(self, handle: int, party: str, after: int) -> Channel:
         """Tell what is kept for a durable subscription from here on, behind a number."""
+        known = self.server.edge.parties[party]
+        after = max(after, known.had)
         channel = self.channels[party] = Channel(handle, party, after)
-        waiting = self.server.edge.parties[party].waiting
-        channel.backlog.extend(one for one in waiting if one.last > after)
+        channel.backlog.extend(one for one in known.waiting if one.last > after)
         return channel
 
     def kept(self, channel: Channel, one: Deliver | Kept) -> None:
