@@ -544,6 +544,9 @@ class Edge:
         names = [name for name, party in self.parties.items() if not party.suspended]
         return [one for name in names for one in self._waiting(name)]
 
+    def __len__(self) -> int:
+        return len(self._standing)
+
     def __iter__(self) -> Iterator[tuple[str, str, Standing]]:
         return ((id, self._owner[id], standing) for id, standing in self._standing.items())
 

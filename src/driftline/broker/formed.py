@@ -84,9 +84,12 @@ class Forms:
         types = bytearray()
         readable = not axes.envelope and axes.readers[TYPE].presence < 0
         for number, form in self.known.items():
+            # All types, whoever is plain: while a batch is being taken they stay where they are.
+            raw = form.type.encode()
+            types += raw
             if readable and plainly(form.type):
                 form_at[number] = len(words)
-                words += rows.form(form, types)
+                words += rows.form(form, raw, len(types) - len(raw))
         return Plan(
             rows.columns,
             np.array(rows.present, np.int64),
@@ -120,11 +123,9 @@ class _Rows:
                 self.present.append(axis)
         return row
 
-    def form(self, form: Form, types: bytearray) -> list[int]:
-        """The words of a form, whose type goes behind the types there are."""
-        raw = form.type.encode()
-        span = len(types) << 32 | len(raw)
-        types += raw
+    def form(self, form: Form, raw: bytes, start: int) -> list[int]:
+        """The words of a form, whose type lies there."""
+        span = start << 32 | len(raw)
         text = np.frombuffer(raw, np.uint8)
         by = dict.fromkeys((layout.TEXT, layout.HASH, layout.SPAN), -1)
         for axis in self._axes.readers[TYPE].texts:

@@ -22,7 +22,7 @@ from driftline.kernels import intake
 from driftline.matching.index import Index
 from driftline.model.event import Event
 from driftline.wire.compact import read_record
-from driftline.wire.forms import Form
+from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.stream import NOTICES_WORD
 
 _EVENTS_MOST = 4096
@@ -86,10 +86,10 @@ class Intake:
         forms: NDArray[np.int64],
         now: int,
         reserve: Callable[[int], int],
-    ) -> Iterator[Told | Hard]:
+    ) -> Iterator[Told | list[Hard]]:
         """What records come to, piece by piece. Kept notices get numbers from `reserve`.
 
-        Whoever is asked to take a hard one may change what is asked for, and so the plan; the next
+        Whoever is asked to take hard ones may change what is asked for, and so the plan; the next
         piece is taken by what holds then.
         """
         assert self._plan is not None
@@ -102,9 +102,26 @@ class Intake:
                 base = reserve(count) if self._slots.keeps else 0
                 yield from self._tell(found, count, now, base)
             if why == intake.HARD:
-                stop = min(at + int.from_bytes(self._raw[at : at + 4].tobytes(), "little"), end)
-                start, at = at, max(stop, at + 1)
-                yield Hard(start - begun, at - begun)
+                some = self._hard_ones(at, end, forms)
+                at = some[-1].end
+                yield [Hard(one.start - begun, one.end - begun) for one in some]
+
+    def _hard_ones(self, at: int, end: int, forms: NDArray[np.int64]) -> list[Hard]:
+        """The record that lies here, which is hard, and those behind it whose forms say so."""
+        assert self._plan is not None
+        raw, form_at = self._raw.data, self._plan.form_at
+        found: list[Hard] = []
+        while not found or (at + intake.HEAD <= end and len(found) < _EVENTS_MOST):
+            local = raw[at + 4] | raw[at + 5] << 8 if at + intake.HEAD <= end else NO_FORM
+            number = int(forms[local]) if local < len(forms) else -1
+            if found and number >= 0 and form_at[number] >= 0:
+                break
+            size = int.from_bytes(raw[at : min(at + 4, end)], "little")
+            # One that is no record is the last: whoever reads it refuses it.
+            stop = at + size if intake.HEAD <= size <= end - at else end
+            found.append(Hard(at, stop))
+            at = stop
+        return found
 
     def _load(self, records: bytes | memoryview) -> tuple[int, int]:
         """Put records where kernels read them, behind the types of events; from where to where."""

@@ -36,9 +36,10 @@ from driftline.wire.records import encode_parcel
 
 if TYPE_CHECKING:
     from driftline.broker.formed import Forms
-    from driftline.broker.intake import Hard, Intake, Told
+    from driftline.broker.intake import Intake, Told
 
 _REFUSED = (InvalidValue, NotAdvertised, NotAllowed, TableError)
+_SMALL, _FEW = 1 << 20, 50
 _PROBLEMS_MAX = 100
 """So many refusals of one batch are told with their reasons."""
 
@@ -119,24 +120,38 @@ class Publishing:
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
         here = self._here
+        if not here.settings.alone:
+            return here.passing.parcels((self._parcel(event, party, now),), None, now)
+        event = self._admitted(event, party, now)
+        env = here.environment.values
+        told = here.edge.take(event, here.name, here.at(), env, event.stamp)
+        if event.type not in here.tables:
+            return [*told]
+        messages = here.tables.put(event, now)
+        return here._settled([*told, *here.tell_of(event.type, messages, now)], now)
+
+    def _admitted(self, event: Event, party: str, now: int) -> Event:
+        """An event as it enters, if it may."""
+        here = self._here
         event = event.entering(now)
         check_published(event)
         here.access.publish(party, event.type, event.attributes)
         here.advertising.check(event, party)
         if here.tables:
             here.tables.admit(event)
-        if here.settings.alone:
-            env = here.environment.values
-            told = here.edge.take(event, here.name, here.at(), env, event.stamp)
-            if event.type not in here.tables:
-                return [*told]
-            messages = here.tables.put(event, now)
-            return here._settled([*told, *here.tell_of(event.type, messages, now)], now)
+        return event
+
+    def _parcel(self, event: Event, party: str, now: int, size: int | None = None) -> Parcel:
+        """An event that enters, on its way; its size is known if it came as a record."""
+        here = self._here
+        event = self._admitted(event, party, now)
         stamps = here.environment.stamps() if here.settings.stamped else {}
         parcel = Parcel(here.name, here.at(), event, party, stamps=stamps)
-        if len(encode_parcel(parcel)) > RECORD_BYTES_MAX:
+        # A parcel names what a form says: one that is small by far need not be written to be sure.
+        small = size is not None and size < _SMALL and len(event.attributes) < _FEW
+        if not small and len(encode_parcel(parcel)) > RECORD_BYTES_MAX:
             raise InvalidValue("event", f"at most {RECORD_BYTES_MAX} bytes", "more")
-        return here.passing.parcels((parcel,), None, now)
+        return parcel
 
     # Many
 
@@ -167,11 +182,17 @@ class Publishing:
                     taken += piece.events
                     self._tell(piece, said)
                     continue
+                parcels: list[Parcel] = []
                 try:
-                    said += self._hard(intake, records, piece, asked, party, now)
-                except _REFUSED as problem:
-                    problems.append((taken, problem))
-                taken += 1
+                    for one in piece:
+                        event, _ = intake.hard(records, one, asked.forms)
+                        try:
+                            parcels.append(self._parcel(event, party, now, one.end - one.start))
+                        except _REFUSED as problem:
+                            problems.append((taken, problem))
+                        taken += 1
+                finally:
+                    said += self._here.passing.parcels(parcels, None, now)
                 self._plan(intake)
         except FrameRefused as problem:
             # What came before it has been taken.
@@ -202,18 +223,6 @@ class Publishing:
             at += len(record)
             known += 1
         return records[at:], known
-
-    def _hard(
-        self,
-        intake: Intake,
-        records: memoryview,
-        piece: Hard,
-        asked: PublishMany,
-        party: str,
-        now: int,
-    ) -> list[Effect]:
-        event, _ = intake.hard(records, piece, asked.forms)
-        return self.publish(event, party, now)
 
     def _tell(self, told: Told, said: list[Effect]) -> None:
         if told.now is not None:

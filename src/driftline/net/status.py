@@ -37,7 +37,7 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
         "memory_bytes_most": usage.ru_maxrss * 1024,
         "connections": len(server.connections),
         "guests": len(server.guests),
-        "subscriptions": sum(1 for _ in broker.edge),
+        "subscriptions": len(broker.edge),
         "tables": sorted(broker.tables.home.tables),
         "published": counters.published,
         "told": counters.told,
