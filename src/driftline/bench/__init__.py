@@ -17,6 +17,7 @@ BENCHMARKS = {
     "views": "What does it cost to keep the least of a range right, for a million ranges?",
     "value-based": "Who is told that a value moved, how fast, and in how few ranges of radii?",
     "pipeline": "How fast is a pipeline on Spark, beside Spark alone, and how late is news?",
+    "broker": "How fast does a broker on sockets tell whom it concerns, beside a real NATS server?",
     "overlay": "What does it cost a network of brokers to learn who wants what, and to bring it?",
 }
 """Every benchmark by name, with its question; the module has the same name."""

@@ -76,6 +76,33 @@ def tables(figures: dict[str, Any]) -> list[Table]:
                 for name, one in figures["durable"]["ways"].items()
             ],
         ),
+        *_scale(figures),
+    ]
+
+
+def _scale(figures: dict[str, Any]) -> list[Table]:
+    if "million" not in figures:
+        return []
+    many, back = figures["million"], figures["restore"]
+    return [
+        Table(
+            "Many subscriptions on one broker",
+            ("subscriptions", "seconds", "broker CPU s", "memory MB", "CPU µs per event then"),
+            [
+                (
+                    f"{many['subscriptions']:,}",
+                    f"{many['seconds']:.0f}",
+                    f"{many['cpu_s']:.0f}",
+                    f"{many['memory_mb']:,.0f}",
+                    f"{many['event_us']:.2f}",
+                )
+            ],
+        ),
+        Table(
+            "Durable subscriptions after kill -9",
+            ("subscriptions", "subscribed in s", "told again after s"),
+            [(f"{back['subscriptions']:,}", f"{back['made_s']:.0f}", f"{back['seconds']:.1f}")],
+        ),
     ]
 
 
