@@ -22,6 +22,7 @@ from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.errors import FrameRefused, InvalidValue, LimitReached
 from driftline.model.advertisement import Advertisement
+from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.net.clock import BrokerClock
 from driftline.net.config import Address, Config, role_of
@@ -33,6 +34,7 @@ from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link, Wire
 from driftline.net.serving import INTEREST_EVERY, Serving
 from driftline.net.status import Counters, status_of
+from driftline.net.warm import warm
 from driftline.wire import asking
 from driftline.wire.limits import FRAME_BYTES_MAX
 from driftline.wire.refusal import refused
@@ -96,6 +98,7 @@ class Server:
         config = self.config
         journal = open_journal(config.journal, config.name)
         try:
+            await self.loop.run_in_executor(None, warm)
             stored = await self.loop.run_in_executor(None, journal.load)
             self.incarnation = journal.incarnation(_by_clock(self.clock))
             stores = config.journal != "memory:"
@@ -324,6 +327,14 @@ class Server:
                 said = asking.Detached(channel.handle, "another connection has it now")
                 before.connection.send(frame(Kind.TOLD, asking.encode(said)))
         self._attached[party] = guest
+
+    def moved(self, party: str, to: Standing) -> None:
+        """Somebody else has moved a durable subscription: whoever is told of it must know."""
+        guest = self._attached.get(party)
+        if guest is not None:
+            handle = guest.channels[party].handle
+            said = asking.Moved(handle, asking.pack_all(dict(to.params)), to.epoch)
+            guest.connection.send(frame(Kind.TOLD, asking.encode(said)))
 
     def released(self, party: str) -> None:
         """Nobody is told of a durable subscription any more."""

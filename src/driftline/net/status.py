@@ -41,6 +41,7 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
         "tables": sorted(broker.tables.home.tables),
         "published": counters.published,
         "told": counters.told,
+        "kept": sum(party.kept for party in broker.edge.parties.values()),
         "turned_away": counters.turned_away,
         "waiting_for_journal": server.driver.waiting,
         "trouble": server.trouble,

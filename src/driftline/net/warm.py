@@ -1,0 +1,37 @@
+"""How is compiled code made ready before anybody waits for it?
+
+By using it: a broker that nobody sees takes an event from a party to another. On a machine's first
+run this compiles for up to a minute; later it loads what was compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.broker.broker import Broker
+from driftline.broker.effects import DeliverMany
+from driftline.broker.requests import PublishMany, Subscribe
+from driftline.broker.settings import Settings
+from driftline.kernels import warm_up
+from driftline.language.sql import parse
+from driftline.model.event import Event
+from driftline.model.standing import Standing
+from driftline.wire.compact import write_record
+from driftline.wire.forms import form_of
+
+
+def warm() -> None:
+    """Compile all kernels that a broker uses, or load them."""
+    warm_up()
+    broker = Broker("warm", settings=Settings(matcher="index", stores=False))
+    event = Event("t", {"a": 1, "b": "text"})
+    wanted = parse("SELECT * FROM t WHERE a = :a AND b LIKE 't%'")
+    for name in ("p", "q"):
+        broker.enter(name, durable=name == "q")
+        standing = Standing.of(wanted, {"a": 1})
+        broker.handle(Subscribe("", name, standing, handle=1), name, 0)
+        broker.handle(Subscribe("", name, standing.moved_to({"a": 1}), handle=1), name, 0)
+    form = form_of(event)
+    forms = np.array([broker.publishing.forms.number(form)], np.int64)
+    told = broker.handle(PublishMany("", write_record(event, 0, form), forms), "p", 0)
+    assert sum(isinstance(one, DeliverMany) for one in told) == 2
