@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.broker.links import Role
-from driftline.errors import FileRefused, InvalidValue
+from driftline.errors import CannotListen, FileRefused, InvalidValue
 from driftline.model.value import show
 from driftline.net.limits import Limits
 
@@ -63,6 +63,13 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def cannot_listen(at: Address, problem: OSError) -> CannotListen:
+    """What the system says to somebody who wants to listen there, without what asyncio adds."""
+    number = problem.errno or 0
+    # Where a name is looked up, numbers are negative and mean something else.
+    return CannotListen(str(at), os.strerror(number).lower() if number > 0 else str(problem))
 
 
 @dataclass(frozen=True, slots=True)
