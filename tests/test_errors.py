@@ -25,6 +25,7 @@ EXAMPLES = [
     errors.FrameRefused("frame at byte 0", "version 1", "version 7"),
     errors.NotAllowed("alice", "publish a quote"),
     errors.LimitReached("subscriptions", 7),
+    errors.BrokerFailed("paris", "cannot listen"),
     errors.CannotListen("127.0.0.1:7400", "address already in use"),
     errors.Unreachable("driftline://127.0.0.1:7400", "no answer within 10 s"),
     errors.NotEffective("set", ("paris", "rome")),

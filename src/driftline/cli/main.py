@@ -16,14 +16,17 @@ from driftline.cli import (
     durable,
     explain,
     match,
+    overlay,
     pipeline,
     publish,
     serve,
     simulate,
     subscribe,
+    top,
 )
 from driftline.cli.output import stderr
 from driftline.errors import (
+    BrokerFailed,
     CannotListen,
     DriftlineError,
     JournalInUse,
@@ -48,6 +51,8 @@ app.command("serve")(serve.serve)
 app.command("pub")(publish.publish)
 app.command("sub")(subscribe.subscribe)
 app.command("set")(durable.set_)
+app.command("top")(top.top)
+app.add_typer(overlay.app, name="overlay")
 app.command("check")(check.check)
 app.command("explain")(explain.explain)
 app.command("match")(match.match)
@@ -74,7 +79,8 @@ def options(
 
 def exit_code(error: DriftlineError) -> int:
     """1 it failed while running, 3 a text was refused, 4 data was refused, 5 nobody answered."""
-    if isinstance(error, CannotListen | JournalInUse | JournalUnavailable | PipelineFailed):
+    failed = BrokerFailed | CannotListen | JournalInUse | JournalUnavailable | PipelineFailed
+    if isinstance(error, failed):
         return 1
     if isinstance(error, NotEffective | Unreachable):
         return 5

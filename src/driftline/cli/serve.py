@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,6 +93,7 @@ def serve(
         log.info(_line(facts))
         if json:
             print_json(facts)
+            sys.stdout.flush()
 
     asyncio.run(run(settings, ready, with_parent=with_parent))
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from driftline.cli.broker import AuthorityOption, authority_context, default_address
 from driftline.cli.broker import run as run_loop
@@ -73,7 +74,8 @@ async def _look(
     context = authority_context(authority)
 
     def open(address: str) -> Client:
-        return Client(BrokerAddress.of(address), tls=context, within=2.0)
+        to = BrokerAddress.of(address)
+        return Client(to, tls=context if to.tls else None, within=2.0)
 
     brokers = [Watched(address, open) for address in where]
     try:
@@ -101,32 +103,32 @@ async def _look(
 
 
 def _shown(seen: dict[str, Any]) -> Group:
-    columns = "broker,address,published/s,told/s,guests,subscriptions,links,journal waits,CPU,memory"
+    columns = "broker,published/s,told/s,guests,subs,links,journal,CPU,MB"
     table = Table(*columns.split(","), title="Brokers", title_justify="left", title_style="bold")
+    silent = []
     for one in seen["brokers"]:
         if not one["up"]:
-            table.add_row("?", one["address"], f"[red]{one['problem']}[/red]")
+            silent.append(Text(f"{one['address']} does not answer: {one['problem']}", "red"))
             continue
         down = [link["broker"] for link in one["links"] if not link["up"]]
         links = f"{len(one['links']) - len(down)} of {len(one['links'])} up"
         table.add_row(
             one["broker"],
-            one["address"].partition("://")[2] or one["address"],
             _rate(one["published_per_second"]),
             _rate(one["told_per_second"]),
             f"{one['guests']:,}",
             f"{one['subscriptions']:,}",
             f"{links}, not {', '.join(down)}" if down else links,
-            one["trouble"] or f"{one['waiting_for_journal']:,}",
+            one["trouble"] or f"{one['waiting_for_journal']:,} wait",
             "" if one["cpu_share"] is None else f"{100 * one['cpu_share']:.0f} %",
-            f"{one['memory_bytes_most'] / 1e6:,.0f} MB",
+            f"{one['memory_bytes_most'] / 1e6:,.0f}",
         )
     if not seen["slow"]:
-        return Group(table)
+        return Group(table, *silent)
     slow = Table("slow consumer", "at", "bytes wait", title="Slowest", title_justify="left")
     for one in seen["slow"][:_SLOWEST]:
         slow.add_row(one["client"], one["broker"], f"{one['waiting_bytes']:,}")
-    return Group(table, slow)
+    return Group(table, *silent, slow)
 
 
 def _rate(rate: float | None) -> str:

@@ -70,8 +70,6 @@ def _rates(
 async def look_at(brokers: Sequence[Watched]) -> dict[str, Any]:
     """All brokers at once, and those who are slow at any of them, the slowest first."""
     seen = await asyncio.gather(*(one.look() for one in brokers))
-    slow = [
-        {"broker": one["broker"], **each} for one in seen if one["up"] for each in one["slow"]
-    ]
+    slow = [{"broker": one["broker"], **each} for one in seen if one["up"] for each in one["slow"]]
     slow.sort(key=lambda one: one["waiting_bytes"], reverse=True)
     return {"brokers": list(seen), "slow": slow}
