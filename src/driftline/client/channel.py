@@ -269,8 +269,11 @@ class _Line(asyncio.Protocol):
 
 def _reason(problem: Exception) -> str:
     """What the system says, without what asyncio adds."""
-    if isinstance(problem, OSError) and (problem.errno or 0) > 0:
-        return os.strerror(problem.errno or 0).lower()
+    # What TLS refuses has a number too, which is none of the system's.
+    if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLError):
+        number = problem.errno or 0
+        if number > 0:
+            return os.strerror(number).lower()
     return str(problem) or type(problem).__name__
 
 
