@@ -8,7 +8,7 @@ ready := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java run test check format fuzz bench constraints clean
+.PHONY: help setup java postgres run test check format fuzz bench constraints clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,10 +22,13 @@ $(ready): pyproject.toml constraints.txt
 java:
 	@bash scripts/java.sh
 
+postgres:
+	@bash scripts/postgres.sh
+
 run: setup java ## Run the demonstration
 	$(bin)/driftline demo $(ARGS)
 
-test: setup java ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
+test: setup java postgres ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
 	$(bin)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Check formatting, lint, types and the direction of imports

@@ -36,6 +36,7 @@ from driftline.bench.broker_runs import (
     started,
 )
 from driftline.bench.broker_tables import tables
+from driftline.bench.driftline_broker import Driftline
 from driftline.bench.nats import Nats
 from driftline.bench.report import Claim, Report, at_least, at_most
 
@@ -81,10 +82,14 @@ class Sizes:
 
 
 ENTRIES = (
+    Entry(lambda: Driftline(), 1_000_000, 4_000_000),
     Entry(lambda: Nats(), 60_000, 200_000),
     Entry(lambda: Nats(bucketed=True), 300_000, 1_000_000, fans_out=False),
 )
-DURABLE: tuple[Callable[[], Contestant], ...] = (lambda: Nats(durable=True),)
+DURABLE: tuple[Callable[[], Contestant], ...] = (
+    lambda: Driftline(durable=True),
+    lambda: Nats(durable=True),
+)
 
 QUICK = Sizes()
 FULL = Sizes(full=True, repeats=5, paced_s=5.0, fan_out=50_000, durable=100_000, durable_s=10.0)
@@ -157,7 +162,7 @@ def _latency(
         for name, per_second in (("fixed", float(RATE)), ("half", rate / 2)):
             say(f"{one.contestant.name}: {per_second:,.0f} events a second")
             count = min(_PACED_MAX, int(per_second * sizes.paced_s))
-            prepared = Prepared.of(one, *_job(count))
+            prepared = Prepared.of(one, *_job(count), paced=True)
             runs = [prepared.paced(per_second) for _ in range(sizes.repeats)]
             found[one.contestant.name][name] = middle_latency(runs).as_data()
     return found

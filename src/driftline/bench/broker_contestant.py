@@ -38,6 +38,8 @@ class Load:
     messages: int
     """How many messages the broker will deliver to all connections together."""
     read: Read
+    begun: Callable[[], None] = lambda: None
+    """Connections are new: nothing has been read from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ class Contestant(Protocol):
     def cpu_s(self) -> float:
         """The CPU time its processes have spent so far."""
 
-    def load(self, job: Job) -> Load:
-        """The job in its protocol."""
+    def load(self, job: Job, paced: bool = False) -> Load:
+        """The job in its protocol; paced: each event can be sent at its own time."""
 
     def appends(self, job: Job, batch: int) -> Sequence[Appends]:
         """The ways to publish the job's events durably; asked once the server has been started."""

@@ -69,6 +69,7 @@ class Driver:
     def __init__(self, address: Address, load: Load, truth: Truth) -> None:
         self._load = load
         self._truth = truth
+        load.begun()
         count = len(load.openings)
         self._links = [_opened(address, opening, load) for opening in load.openings]
         self._publisher = self._links[-1]

@@ -95,9 +95,12 @@ class Prepared:
     truth: Truth
 
     @classmethod
-    def of(cls, one: Started, job: Job, truth: Truth | None = None) -> Prepared:
+    def of(
+        cls, one: Started, job: Job, truth: Truth | None = None, *, paced: bool = False
+    ) -> Prepared:
         """The truth is computed unless it is known."""
-        return cls(one, len(job.events), one.contestant.load(job), truth or truth_of(job))
+        load = one.contestant.load(job, paced)
+        return cls(one, len(job.events), load, truth or truth_of(job))
 
     def saturated(self, window: int = WINDOW) -> Figures:
         """One run, as fast as the broker takes it."""

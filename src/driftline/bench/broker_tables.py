@@ -34,6 +34,7 @@ def tables(figures: dict[str, Any]) -> list[Table]:
                 "of it sent late p50",
                 "p99",
                 "broker cores",
+                "others' cores",
             ),
             [
                 (

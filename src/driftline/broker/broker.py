@@ -130,7 +130,6 @@ class Broker:
         self.tables.restore(stored)
         self.edge.restore(stored)
         self.environment.restore(stored)
-        self._subscribing.restore()
         self.advertising.restore(stored)
         self.asking.keep(self.tables.home.tables)
         for key, _value in stored.items():
@@ -140,6 +139,8 @@ class Broker:
         self.passing.restore(stored)
         self.outbox.restore(stored)
         self._resyncs.restore(stored)
+        if any(key[0] == "link" for key in stored):
+            self._subscribing.route()
         self.links.restore(stored)
         self._puts.clear()
 
@@ -189,6 +190,7 @@ class Broker:
 
     def connect(self, link: str, role: Role, now: int) -> list[Effect]:
         """A session on a link has begun, the first or another: say everything on it."""
+        self._subscribing.route()
         known = self.links.roles.get(link)
         if known is not None and known is not role:
             self.outbox.forget(link)
@@ -223,6 +225,8 @@ class Broker:
 
     def expect(self, link: str, role: Role | None) -> None:
         """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
+        if role is not None:
+            self._subscribing.route()
         self.links.expect(link, role)
 
     def delivered(self, link: str, position: int) -> list[Effect]:

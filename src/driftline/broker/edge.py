@@ -61,6 +61,8 @@ class Party:
     waiting: deque[Deliver | Kept] = field(default_factory=deque)
     kept: int = 0
     """How many notices wait."""
+    had: int = 0
+    """Up to where the first of those that lie together were had; 0: none of them."""
     ids: dict[str, None] = field(default_factory=dict, compare=False)
     """Its subscriptions."""
 
@@ -162,7 +164,7 @@ class Edge:
             assert not party.ids
             for waiting in party.waiting:
                 self._unkeep(name, party, waiting)
-            for kind in ("suspended", "handler"):
+            for kind in ("suspended", "handler", "had"):
                 self._put((kind, name), None)
             self.slots.leave(name)
 
@@ -435,6 +437,9 @@ class Edge:
         while party.kept > self._limit and len(party.waiting) > 1:
             lost = party.waiting.popleft()
             self._unkeep(name, party, lost)
+            if party.had:
+                party.had = 0
+                self._put(("had", name), None)
             # It may never have been told: a crash may come before all of this is.
             first = party.waiting[0] = party.waiting[0].behind(lost)
             self._note_waiting(name, party, first)
@@ -465,6 +470,12 @@ class Edge:
         party = self.party(name)
         while party.waiting and party.waiting[0].last <= number:
             self._unkeep(name, party, party.waiting.popleft())
+        # Of notices that lie together some may have been had.
+        some = number if party.waiting and party.waiting[0].number <= number else 0
+        if some != party.had:
+            party.had = some
+            if party.durable:
+                self._put(("had", name), some or None)
 
     def suspend(self, name: str) -> None:
         """Keep what comes for a party."""
@@ -508,6 +519,9 @@ class Edge:
             elif key[0] == "handler":
                 assert isinstance(value, str)
                 self.party(key[1]).handler = value
+            elif key[0] == "had":
+                assert isinstance(value, int)
+                self.party(key[1]).had = value
         for key, value in stored.items():
             if key[0] == "partial":
                 assert isinstance(value, tuple)

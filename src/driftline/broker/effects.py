@@ -138,6 +138,8 @@ class Reply:
     interested: bool = False
     events: int = 0
     """How many were published."""
+    came: int = 0
+    """How many there were, with those that were refused and those that had come before."""
     problems: tuple[tuple[int, DriftlineError], ...] = ()
     """Of many events, which were not and why; the first of them."""
 

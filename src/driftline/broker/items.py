@@ -26,6 +26,7 @@ class Item:
 
     def __post_init__(self) -> None:
         assert self.size >= 0
+        assert len(set(self.handles)) == len(self.handles)
         assert not self.keys or len(self.keys) == len(self.handles)
 
 

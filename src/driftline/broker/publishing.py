@@ -158,9 +158,10 @@ class Publishing:
         said: list[Effect] = []
         problems: list[tuple[int, DriftlineError]] = []
         refused: DriftlineError | None = None
-        records, taken = asked.records, 0
+        records, taken, known = asked.records, 0, 0
         try:
-            records, taken = self._unknown(asked, party)
+            records, known = self._unknown(asked, party)
+            taken = known
             for piece in intake.take(records, asked.forms, now, self._here.reserve):
                 if isinstance(piece, Told):
                     taken += piece.events
@@ -181,7 +182,8 @@ class Publishing:
             party,
             asked.request,
             refused,
-            events=taken - len(problems),
+            events=taken - known - len(problems),
+            came=taken,
             problems=tuple(problems[:_PROBLEMS_MAX]),
         )
         return [*said, reply]

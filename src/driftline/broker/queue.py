@@ -16,6 +16,7 @@ Nothing here reads a clock: times are microseconds and never go back.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 from driftline.broker.budget import Budget
 from driftline.broker.items import Counts, Handle, Item, Told
@@ -94,15 +95,13 @@ class Outgoing:
         one = self._by_handle.pop(handle)
         del self._by_number[one.number]
         self._budget.forget(one)
-        for ranks in (self._ready, self._opening, self._marks, self._repeats):
-            ranks.set(one.number, None)
-        self._full.discard(one.number)
-        self._behind.discard(one.number)
+        self._displace(one.number)
 
     def change(self, handle: Handle, policy: Policy, now: int) -> None:
         """Another policy, also for what waits: what is too much now, gives way now.
 
-        What it was told, and when, is remembered: an interval counts from then. KeyError if the
+        What it was told, and when, is remembered: an interval counts from then. Who blocks from now
+        on no longer shares what waits with those who do not, so it may count twice. KeyError if the
         subscription is unknown.
         """
         one = self._by_handle[handle]
@@ -111,6 +110,7 @@ class Outgoing:
             self._budget.release(copy)
         if one.blocks != blocked:
             one.exchange(self._budget.part)
+        self._displace(one.number)
         self._settle(one)
         self._give_way(now)
 
@@ -122,7 +122,7 @@ class Outgoing:
         if self._behind:
             return False
         found = [self._by_handle.get(handle) for handle in handles]
-        if not all(one is not None and one.policy.plain for one in found):
+        if not all(one is not None and one.plain for one in found):
             return False
         for one in found:
             assert one is not None
@@ -136,19 +136,23 @@ class Outgoing:
         If not, nothing has changed: somebody who blocks is full, and it is to be offered again when
         something was told. It is taken whenever not `blocked`. O(log n) for each handle, amortised.
         """
-        found = [self._by_handle.get(handle) for handle in item.handles]
-        blocks = sum(one is not None and one.blocks for one in found)
-        if blocks and any(one is not None and one.full for one in found):
-            return False
+        found, blocks = [], 0
+        for handle, key in zip(item.handles, item.keys or repeat(None), strict=False):
+            one = self._by_handle.get(handle)
+            if one is None:
+                continue
+            if one.blocks:
+                if one.full:
+                    return False
+                blocks += 1
+            found.append((one, key))
         if blocks and self._budget.jammed:
             return False
-        drops = sum(one is not None for one in found) - blocks
+        drops = len(found) - blocks
         blocking = self._budget.hold(item, blocks) if blocks else None
         dropping = self._budget.hold(item, drops) if drops else None
         self._place += 1
-        for one, key in zip(found, item.keys or (None,) * len(found), strict=True):
-            if one is None:
-                continue
+        for one, key in found:
             copy = blocking if one.blocks else dropping
             assert copy is not None
             for gone in one.put(self._place, copy, key, now):
@@ -244,11 +248,22 @@ class Outgoing:
         number = one.number
         self._budget.weigh(one)
         self._ready.set(number, one.head if one.is_open else None)
-        self._opening.set(number, one.opens_at)
-        self._marks.set(number, one.mark_at(self._mark_after))
-        self._repeats.set(number, one.repeat_at)
-        (self._full.add if one.full else self._full.discard)(number)
-        (self._behind.add if one.policy.plain and one.behind else self._behind.discard)(number)
+        if one.blocks:
+            (self._full.add if one.full else self._full.discard)(number)
+        if one.plain:
+            (self._behind.add if one.behind else self._behind.discard)(number)
+        else:
+            self._opening.set(number, one.opens_at)
+            self._repeats.set(number, one.repeat_at)
+        if one.lost or number in self._marks:
+            self._marks.set(number, one.mark_at(self._mark_after))
+
+    def _displace(self, number: int) -> None:
+        """Let a queue be in no place, which it may not belong to any more."""
+        for ranks in (self._ready, self._opening, self._marks, self._repeats):
+            ranks.set(number, None)
+        self._full.discard(number)
+        self._behind.discard(number)
 
     def _check(self) -> None:
         queues = list(self._by_number.values())
@@ -257,7 +272,7 @@ class Outgoing:
             one._check()
         self._budget._check(queues)
         assert self._full == {one.number for one in queues if one.full}
-        assert self._behind == {one.number for one in queues if one.policy.plain and one.behind}
+        assert self._behind == {one.number for one in queues if one.plain and one.behind}
         # One whose interval is over may have been found ready already.
         ready = {one.number: one.head for one in queues if one.number in self._ready}
         waits = {one.number: one.opens_at for one in queues if one.number not in ready}

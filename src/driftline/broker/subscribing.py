@@ -3,6 +3,8 @@
 The edge has them as they stand. Neighbours are told what the network can say of each: filters with
 parameters bound, or within a range while they move too often; the steps of a pattern; of a view,
 the messages that change it.
+
+None of it is worked out before there is a neighbour, or is to be one (`route`).
 """
 
 from __future__ import annotations
@@ -26,29 +28,35 @@ from driftline.model.filter import Filter
 from driftline.model.message import Interest, Sequence, Steps
 from driftline.model.pattern import Pattern
 from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
 from driftline.moving.hull import Range
 from driftline.routing.table import Key as Part
 from driftline.stateful.value_based.address import Relabelling
 from driftline.wire.codec import encode_control
 
 Parts: TypeAlias = Mapping[Part, Filter | Steps]
+_LIGHT = 1000
 
 
 class Subscribing:
     """The subscriptions of one edge, as its neighbours are told of them."""
 
-    __slots__ = ("_alone", "_edge", "_links", "_restless", "_viewed")
+    __slots__ = ("_edge", "_links", "_restless", "_routes", "_settings", "_viewed")
 
     def __init__(self, settings: Settings, edge: Edge, links: Links) -> None:
-        self._alone = settings.alone
+        self._settings = settings
+        self._routes = False
         self._edge = edge
         self._links = links
         self._restless = Restless(None if settings.alone else settings.often)
         # What neighbours are told of views, which may change by what views are told.
         self._viewed: dict[str, Parts] = {}
 
-    def restore(self) -> None:
-        """Let count what the edge has remembered."""
+    def route(self) -> None:
+        """There is to be a neighbour: let count what the edge has."""
+        if self._routes or self._settings.alone:
+            return
+        self._routes = True
         for id, _, standing in self._edge:
             parts = self._routed(id, standing)
             self._let(parts)
@@ -66,17 +74,18 @@ class Subscribing:
         )
         check_executable(asked.standing.statement, asked.standing.params)
         parts: Parts = {}
-        if not self._alone:
+        if not self._settings.alone:
             check_remote(asked.standing.statement)
             # Refused here, where somebody can be told, if it cannot travel.
-            parts = self._parts(asked.id, asked.standing, NO_RANGES)
-            filters = (one for part in parts.values() for one in _filters(part))
-            encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
+            if self._routes or not _is_light(asked.standing):
+                parts = self._parts(asked.id, asked.standing, NO_RANGES)
+                filters = (one for part in parts.values() for one in _filters(part))
+                encode_control(Interest({str(at): one for at, one in enumerate(filters)}))
         before = None if owner is None else self._edge.standing(asked.id)
         if before is not None and before.same(asked.standing):
             return []
         old: Parts = {}
-        if before is not None and not self._alone:
+        if before is not None and self._routes:
             old = self._viewed.get(asked.id) or self._routed(asked.id, before)
         if before is None or before.statement != asked.standing.statement:
             if before is not None:
@@ -88,7 +97,7 @@ class Subscribing:
             self._restless.moved(asked.id, before, asked.standing, now)
             if self._restless.ranges(asked.id):
                 parts = self._routed(asked.id, asked.standing)
-        if self._alone:
+        if not self._routes:
             return []
         if asked.id in self._edge.views:
             parts = self._routed(asked.id, asked.standing)
@@ -107,7 +116,7 @@ class Subscribing:
         changed, self._edge.views.changed = self._edge.views.changed, {}
         for id in changed:
             self._edge.readdress(id)
-            if not self._alone:
+            if self._routes:
                 parts = self._routed(id, self._edge.standing(id))
                 self._let(parts, self._viewed[id])
                 self._note(id, parts)
@@ -147,9 +156,10 @@ class Subscribing:
 
     def _end(self, ended: list[str]) -> list[Effect]:
         for id in ended:
-            parts = self._viewed.pop(id, None) or self._routed(id, self._edge.standing(id))
-            for key in parts:
-                self._links.subscriptions.drop(LOCAL, key)
+            if self._routes:
+                parts = self._viewed.pop(id, None) or self._routed(id, self._edge.standing(id))
+                for key in parts:
+                    self._links.subscriptions.drop(LOCAL, key)
             self._edge.cancel(id)
             self._restless.forget(id)
         return self._links.tell()
@@ -186,6 +196,17 @@ class Subscribing:
     def wake_at(self) -> int:
         """When `wake` has something to do."""
         return self._restless.wake_at()
+
+
+def _is_light(standing: Standing) -> bool:
+    """Is it so little that it can travel, without a closer look?"""
+    statement = standing.statement
+    if not isinstance(statement, Subscription) or not all(one.small for one in statement.filters()):
+        return False
+    return all(
+        not isinstance(value, str | bytes) or len(value) <= _LIGHT
+        for value in standing.params.values()
+    )
 
 
 def _fits(steps: Steps) -> bool:

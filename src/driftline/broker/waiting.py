@@ -50,13 +50,16 @@ class Waiting:
         "_passed",
         "_released",
         "_told_at",
+        "blocks",
         "bytes",
         "conflated",
+        "conflates",
         "dropped",
         "handle",
         "lost",
         "number",
         "offered",
+        "plain",
         "policy",
         "repeated",
         "sent",
@@ -65,7 +68,7 @@ class Waiting:
     def __init__(self, handle: Handle, number: int, policy: Policy) -> None:
         self.handle = handle
         self.number = number
-        self.policy = policy
+        self._follow(policy)
         self.bytes = 0
         self.offered = self.sent = self.dropped = self.conflated = self.repeated = 0
         self.lost = 0
@@ -81,10 +84,12 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._entries)
 
-    @property
-    def blocks(self) -> bool:
-        """Is nothing of it ever dropped?"""
-        return self.policy.overflow is Overflow.BLOCK
+    def _follow(self, policy: Policy) -> None:
+        self.policy = policy
+        # Asked for with each notification.
+        self.plain = policy.plain
+        self.blocks = policy.overflow is Overflow.BLOCK
+        self.conflates = policy.overflow is Overflow.CONFLATE
 
     @property
     def full(self) -> bool:
@@ -123,7 +128,7 @@ class Waiting:
 
     def _enter(self, place: int, copy: Copy, key: Hashable) -> list[Copy]:
         since, gone = place, []
-        if self.policy.overflow is Overflow.CONFLATE:
+        if self.conflates:
             old = self._latest.get(key)
             if old is not None and self._entries[old].since > self._passed:
                 since = self._entries[old].since
@@ -192,7 +197,9 @@ class Waiting:
 
     def change(self, policy: Policy, now: int) -> list[Copy]:
         """From now on another policy, also for what waits; what gave way."""
-        self.policy = policy
+        self._follow(policy)
+        if not policy.max_interval_us:
+            self._last = None
         entries, self._entries = self._entries, OrderedDict()
         self._latest.clear()
         self._released = 0
@@ -219,7 +226,7 @@ class Waiting:
             return False
         if not self.policy.min_interval_us or self._told_at is None:
             return True
-        return self.policy.overflow is Overflow.CONFLATE and head <= self._released
+        return self.conflates and head <= self._released
 
     @property
     def opens_at(self) -> int | None:
@@ -262,7 +269,7 @@ class Waiting:
         assert self.bytes == sum(entry.copy.item.size for entry in self._entries.values())
         assert self.offered == self.sent + self.dropped + self.conflated + len(places)
         keys = [entry.key for entry in self._entries.values()]
-        if self.policy.overflow is Overflow.CONFLATE:
+        if self.conflates:
             assert self._latest == dict(zip(keys, places, strict=True))
             assert all(keys.count(key) <= 2 for key in keys)
         else:

@@ -35,6 +35,10 @@ class _Batch:
     size: int = 0
 
 
+def _payload(request: int, one: _Batch) -> bytes:
+    return batch(request, len(one.records), one.number, b"".join(one.records))
+
+
 class Publisher:
     """What goes out, in order. `send` puts a frame on the connection, `count` numbers requests."""
 
@@ -90,7 +94,7 @@ class Publisher:
             self._put(request, one)
 
     def _put(self, request: int, one: _Batch) -> None:
-        self._send(frame(Kind.EVENTS, batch(request, one.number, b"".join(one.records))))
+        self._send(frame(Kind.EVENTS, _payload(request, one)))
 
     def _new_form(self, form: Form) -> int:
         if len(self._forms) >= FORMS_MAX:

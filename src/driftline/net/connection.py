@@ -38,6 +38,8 @@ class Hub(Protocol):
     """What connections share: a buffer, and a list of those that have something to send."""
 
     buffer: memoryview
+    reading: int
+    """How many bytes have come."""
 
     def dirty(self, connection: Connection) -> None:
         """It has something to send when this turn of the loop is over."""
@@ -83,6 +85,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.received += nbytes
+        self._hub.reading += nbytes
         service = self.service
         if service is None:
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,18 @@ class Channel:
     backlog: deque[Deliver | Kept] = field(default_factory=deque)
 
 
+class _Batch(NamedTuple):
+    """A batch of events that came: its request, how many there are, the first one's number."""
+
+    request: int
+    events: int
+    number: int
+    records: memoryview
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A batch of events that was sent on: its request, and how many there were, if that matters."""
+    """A batch of events that was sent on: its request, and how many there are."""
 
     request: int
     count: int
@@ -102,7 +111,7 @@ class Guest:
     def take(self, data: memoryview) -> int:
         """See `Service`."""
         at, limit = 0, self.server.limits.frame_bytes
-        batches: list[tuple[int, int, memoryview]] = []
+        batches: list[_Batch] = []
         while len(data) - at >= HEAD_BYTES:
             kind, size = head_of(data, at, limit)
             end = at + HEAD_BYTES + size
@@ -152,20 +161,19 @@ class Guest:
             known = ~known
         self._forms_in[number] = known
 
-    def _publish(self, batches: list[tuple[int, int, memoryview]]) -> None:
+    def _publish(self, batches: list[_Batch]) -> None:
         """Publish batches, as many at a time as can be numbered together.
 
         What they lie in is gone when this is done.
         """
         if len(batches) == 1:
-            request, number, records = batches[0]
-            self._publish_some([_Sent(request, 1 << 62)], number, records)
+            request, count, number, records = batches[0]
+            self._publish_some([_Sent(request, count)], number, records)
             return
         sent: list[_Sent] = []
         parts: list[memoryview] = []
         first = following = 0
-        for request, number, records in batches:
-            count = sum(1 for _ in split_records(records))
+        for request, count, number, records in batches:
             if sent and number != following:
                 self._publish_some(sent, first, b"".join(parts))
                 sent, parts = [], []
@@ -191,11 +199,15 @@ class Guest:
         self.server.counters.published += reply.events
         if self.server.limits.rate:
             self._pace(reply.events)
-        if reply.refused is not None:
+        refused = reply.refused
+        if refused is None and reply.came != sum(batch.count for batch in batches):
+            refused = FrameRefused("events", "as many as the batch says", f"{reply.came}")
+        if refused is not None:
             for batch in batches:
                 if batch.request:
-                    self._reply(refusal(batch.request, reply.refused))
-            self.connection.close(str(reply.refused))
+                    self._reply(refusal(batch.request, refused))
+            self.goodbye(str(refused), again=False)
+            self.connection.close(str(refused))
             return
         if not reply.problems:
             for batch in batches:
@@ -360,9 +372,10 @@ class Guest:
 
     def attach(self, handle: int, party: str, after: int) -> Channel:
         """Tell what is kept for a durable subscription from here on, behind a number."""
+        known = self.server.edge.parties[party]
+        after = max(after, known.had)
         channel = self.channels[party] = Channel(handle, party, after)
-        waiting = self.server.edge.parties[party].waiting
-        channel.backlog.extend(one for one in waiting if one.last > after)
+        channel.backlog.extend(one for one in known.waiting if one.last > after)
         return channel
 
     def kept(self, channel: Channel, one: Deliver | Kept) -> None:
@@ -422,12 +435,11 @@ class Guest:
             raise LimitReached(what, limit)
 
 
-def _batch(payload: memoryview) -> tuple[int, int, memoryview]:
-    """The request, the number and the records of a batch."""
+def _batch(payload: memoryview) -> _Batch:
     if len(payload) < BATCH_HEAD.size:
         raise refused("events", f"a head of {BATCH_HEAD.size} bytes", f"{len(payload)}")
-    request, number = BATCH_HEAD.unpack_from(payload)
-    return request, number, payload[BATCH_HEAD.size :]
+    request, count, number = BATCH_HEAD.unpack_from(payload)
+    return _Batch(request, count, number, payload[BATCH_HEAD.size :])
 
 
 def _sendable(data: bytes, is_notice: bool) -> bytes:

@@ -129,8 +129,8 @@ class _Dialled:
     def __init__(self, server: Server, wire: Wire) -> None:
         self._server = server
         self._wire = wire
-        # Its own: it must not be read into while another's is looked at.
         self.buffer = server.buffer
+        self.reading = 0
 
     def dirty(self, connection: Connection) -> None:
         self._server.dirty(connection)

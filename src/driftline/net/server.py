@@ -7,6 +7,7 @@ station have it, and then writes once to each connection that has something to b
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("driftline.broker")
 
 ANYONE = "anyone"
+_MUCH = 1 << 15
+_DEFERRED_MOST = 4
+"""So many turns of the loop what is to be sent may wait while more comes in."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -81,6 +85,9 @@ class Server:
         self._attached: dict[str, Guest] = {}
         self._blocking: set[Guest] = set()
         self._dirty: list[Connection] = []
+        self._deferred = 0
+        self.reading = 0
+        """How many bytes have come since it was looked whether to write."""
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
         self._watched: dict[tuple[str, str], _Watched] = {}
@@ -99,16 +106,21 @@ class Server:
         journal = open_journal(config.journal, config.name)
         try:
             await self.loop.run_in_executor(None, warm)
-            stored = await self.loop.run_in_executor(None, journal.load)
             self.incarnation = journal.incarnation(_by_clock(self.clock))
             stores = config.journal != "memory:"
             settings = Settings(
                 matcher="index", advertised=config.advertised, keep=self.limits.kept, stores=stores
             )
+            # All of what is loaded stays: looking for what may go takes half of the time.
+            gc.disable()
+            stored = await self.loop.run_in_executor(None, journal.load)
             self.station = Station(config.name, self.incarnation, settings, stored)
+            gc.freeze()
         except BaseException:
             journal.close()
             raise
+        finally:
+            gc.enable()
         self._commits = GroupCommit(journal, self._troubled) if stores else None
         if not stores:
             journal.close()
@@ -246,6 +258,13 @@ class Server:
         self._dirty.append(connection)
 
     def _flush(self) -> None:
+        if self.reading >= _MUCH and self._deferred < _DEFERRED_MOST:
+            # Much is coming in: a write costs nearly the same for one notice as for hundreds.
+            self.reading = 0
+            self._deferred += 1
+            self.loop.call_soon(self._flush)
+            return
+        self._deferred = self.reading = 0
         dirty, self._dirty = self._dirty, []
         for connection in dirty:
             connection.flush()

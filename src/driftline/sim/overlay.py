@@ -18,14 +18,28 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from driftline.broker.effects import Deliver, Effect, Key, Reply, SendBytes, Store, WakeAt
+import numpy as np
+
+from driftline.broker.effects import (
+    Deliver,
+    DeliverMany,
+    Effect,
+    Key,
+    Reply,
+    SendBytes,
+    Store,
+    WakeAt,
+)
 from driftline.broker.links import Role
-from driftline.broker.requests import Request, Told
+from driftline.broker.requests import Publish, PublishMany, Request, Told
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.sim.faults import GOOD, SECOND
+from driftline.sim.notices import deliveries
 from driftline.sim.party import Party
 from driftline.sim.trace import described
+from driftline.wire.compact import write_record
+from driftline.wire.forms import form_of
 
 # What the other end of a link is to whoever is at this one.
 OTHER_END = {
@@ -74,6 +88,8 @@ class Overlay:
         # A chance per effect that its broker crashes just before it.
         self.crashes = 0.0
         self.journal_lost = 0.0
+        # Do parties publish events as records? For brokers whose matcher is an index.
+        self.as_records = False
         self._settings = settings
         self._draw = random.Random(seed)
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -236,7 +252,15 @@ class Overlay:
 
     def _hear(self, place: _Place, incarnation: int, party: Party, asked: Request) -> None:
         if place.incarnation == incarnation:  # Or the connection it came by is no more.
-            self._do(place.name, lambda station, now: station.ask(party.name, asked, now))
+            self._do(place.name, partial(self._asked, party.name, asked))
+
+    def _asked(self, party: str, asked: Request, station: Station, now: int) -> list[Effect]:
+        if self.as_records and isinstance(asked, Publish):
+            form = form_of(asked.event)
+            forms = np.array([station.broker.publishing.forms.number(form)], np.int64)
+            record = write_record(asked.event, 0, form)
+            asked = PublishMany(asked.request, record, forms, asked.number, asked.life)
+        return station.ask(party, asked, now)
 
     def _over(self, party: Party, happen: Callable[[], None]) -> None:
         """Let something happen when it has come from a broker to a party, or the other way."""
@@ -296,6 +320,13 @@ class Overlay:
         elif isinstance(effect, Deliver):
             party = self.parties[effect.party]
             self._over(party, partial(self._tell, party, effect))
+        elif isinstance(effect, DeliverMany):
+            assert place.station is not None
+            forms = place.station.broker.publishing.forms.known
+            for run in effect.runs:
+                party = self.parties[run.party]
+                for deliver in deliveries(effect, run, forms, party.handles, place.name):
+                    self._over(party, partial(self._tell, party, deliver))
         elif isinstance(effect, Reply):
             party = self.parties[effect.party]
             self._over(party, partial(self._answer, party, effect))

@@ -64,6 +64,8 @@ class Party:
     """What it was told while it was suspended."""
     had: int = 0
     had_of: dict[str, int] = field(default_factory=dict)
+    handles: dict[str, int] = field(default_factory=dict)
+    """What it calls its subscriptions, in notices."""
     asked: int = 0
     unanswered: dict[str, Request] = field(default_factory=dict)
     answered: dict[str, Reply] = field(default_factory=dict)
@@ -79,6 +81,9 @@ class Party:
             self.suspended = False
         if isinstance(asked, Publish):
             asked = replace(asked, number=self.asked)
+        if isinstance(asked, Subscribe):
+            handle = self.handles.setdefault(asked.id, len(self.handles) + 1)
+            asked = replace(asked, handle=handle)
         self.unanswered[asked.request] = asked
         return asked
 

@@ -54,7 +54,9 @@ class Server:
         assert self._process is not None
         first = self._process.pid
         os.kill(first, signal.SIGSTOP)  # So that it does not begin others meanwhile.
-        for child in Path(f"/proc/{first}/task/{first}/children").read_text().split():
+        children = Path(f"/proc/{first}/task/{first}/children")
+        # Where that is not known they end by themselves, when they see that it has.
+        for child in children.read_text().split() if children.exists() else ():
             os.kill(int(child), signal.SIGKILL)
         os.kill(first, signal.SIGKILL)
         self._process.wait()

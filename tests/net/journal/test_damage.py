@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -18,10 +19,14 @@ import pytest
 
 from driftline.broker.effects import Key
 from driftline.errors import JournalDamaged, JournalError
+from driftline.net.journal import wal
 from driftline.net.journal.sqlite import SqliteJournal
 from driftline.net.journal.wal import _small_sum, read_log
 
 FLIPS = 250
+QUIETLY = (
+    "DROP TRIGGER came; DROP TRIGGER went; DROP TRIGGER moved; {};{{came}}; {{went}}; {{moved}}"
+)
 
 
 @pytest.fixture
@@ -103,6 +108,52 @@ def test_a_sector_of_zeros_or_of_another_time_is_found(folder: Path) -> None:
             assert _read(folder) == wanted, f"sector at {at}"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        # A row that is gone, and one that has come back, with all that is said of them elsewhere.
+        QUIETLY.format("DELETE FROM entries WHERE place = 5"),
+        QUIETLY.format("INSERT INTO entries VALUES (99, '[\"latest\"]', x'01', 2219617520)"),
+        "UPDATE about SET value = '0' WHERE what = 'incarnation'",
+        "DELETE FROM about WHERE what = 'incarnation'",
+        "DELETE FROM sums",
+        "DROP TRIGGER went",
+    ],
+)
+def test_what_is_sound_in_itself_and_not_what_was_written_is_found(
+    folder: Path, change: str
+) -> None:
+    _closed(folder, 20)
+    with closing(sqlite3.connect(folder / "b.journal")) as connection:
+        made = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
+        connection.executescript(change.format(**made) if "{" in change else change)
+    with pytest.raises(JournalDamaged):
+        _read(folder)
+
+
+def test_an_index_that_has_lost_a_key_is_found(folder: Path) -> None:
+    wanted = _closed(folder, 60)
+    key = next(key for key in wanted if key[0] == "seen")
+    text = f'["seen","{key[1]}"]'.encode()
+    sound = (folder / "b.journal").read_bytes()
+    found, at = 0, -1
+    while (at := sound.find(text, at + 1)) >= 0:
+        broken = bytearray(sound)
+        broken[at + len(text) - 3] ^= 0x40
+        (folder / "b.journal").write_bytes(broken)
+        journal = SqliteJournal(str(folder / "b.journal"), "b")
+        try:
+            assert journal.load() == wanted
+            # It was where nothing is; otherwise it would come twice now.
+            journal.commit([{key: 999}])
+            assert journal.load() == {**wanted, key: 999}
+        except JournalError:
+            found += 1
+        finally:
+            journal.close()
+    assert found == 2  # In the table and in its index.
+
+
 def test_a_file_that_was_cut_is_found(folder: Path) -> None:
     _closed(folder, 60)
     sound = (folder / "b.journal").read_bytes()
@@ -150,6 +201,21 @@ def test_the_log_is_read_as_sqlite_reads_it(folder: Path) -> None:
     assert read_log(folder / "b.journal-wal") == (13, 0, True)
     words = log[:24]
     assert _small_sum(words, "<") == struct.unpack_from(">2I", log, 24)
+
+
+def test_a_log_of_many_frames_is_read_in_pieces(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(folder, 12)
+    monkeypatch.setattr(wal, "_FRAMES_AT_ONCE", 5)
+    assert read_log(folder / "b.journal-wal") == (13, 0, True)
+
+
+def test_a_log_that_is_all_zeros_has_not_begun(folder: Path) -> None:
+    (folder / "log").write_bytes(bytes(5000))
+    assert not read_log(folder / "log").damaged
+    (folder / "log").write_bytes(bytes(3_000_000) + b"x")
+    assert read_log(folder / "log").damaged
 
 
 def test_what_is_gone_from_the_log_is_said(folder: Path) -> None:

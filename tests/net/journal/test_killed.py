@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,10 @@ def _writer(address: str, said: int) -> None:
 def _run_and_kill(address: str, after: float) -> int:
     """A process that writes, killed after so many seconds: the last that it said was kept."""
     hear, say = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # There may be threads: none of them has anything that the child waits for.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             os.close(hear)

@@ -102,6 +102,30 @@ def test_what_was_acknowledged_survives(folder: Path, seed: int) -> None:
     assert run.checked > 50
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_journal_that_is_just_being_made_can_be_made_again(folder: Path, seed: int) -> None:
+    draw, disk, checked = random.Random(seed), Disk(), 0
+
+    def fails() -> None:
+        nonlocal checked
+        checked += 1
+        again = folder / "again"
+        shutil.rmtree(again, ignore_errors=True)
+        again.mkdir()
+        for name, data in disk.after_power_loss(draw).items():
+            (again / name).write_bytes(data)
+        journal = SqliteJournal(str(again / "b.journal"), "b")
+        assert journal.load() == {}
+        assert journal.incarnation() == 1
+        journal.close()
+
+    disk.happened = fails
+    made = SqliteJournal(str(folder / "b.journal"), "b", partial(Watched, disk=disk, instead={}))
+    assert checked > 10
+    disk.happened = lambda: None
+    made.close()
+
+
 @pytest.mark.parametrize("level", ["OFF", "NORMAL"])
 def test_a_journal_that_does_not_sync_is_caught(folder: Path, level: str) -> None:
     less = {"PRAGMA synchronous = FULL": f"PRAGMA synchronous = {level}"}

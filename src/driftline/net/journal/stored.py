@@ -213,6 +213,7 @@ _FORMS: dict[str, _Form] = {
     ),
     "env": _packed(*KIND_OF),
     "form": _each(Form, _write_form, _read_form),
+    "had": _NUMBER,
     "handler": _packed(str),
     "home": _NUMBER,
     "kept": _Form(_as_is, lambda data: data),

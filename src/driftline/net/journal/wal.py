@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ _HEAD = struct.Struct(">8I")
 _FRAME_HEAD_BYTES = 24
 _MAGIC = 0x377F0682
 _WORD = (1 << 32) - 1
+_FRAMES_AT_ONCE = 2048
 
 
 class Log(NamedTuple):
@@ -41,36 +42,53 @@ class Log(NamedTuple):
 
 def read_log(path: Path) -> Log:
     """What is in a log that nobody has open; none is an empty one."""
-    raw = path.read_bytes() if path.exists() else b""
-    if len(raw) < _HEAD.size or not any(raw):
+    if not path.exists():
         return Log(0, 0)
-    magic, _, page_bytes, _, *salts, first, second = _HEAD.unpack_from(raw)
-    order = ">" if magic & 1 else "<"
-    if magic & ~1 != _MAGIC or _small_sum(raw[:24], order) != (first, second):
-        # It is synced before anything is written behind it.
-        return Log(0, 0, header_sound=False)
+    with path.open("rb") as file:
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return Log(0, 0)
+        magic, _, page_bytes, _, *salts, first, second = _HEAD.unpack(head)
+        order = ">" if magic & 1 else "<"
+        if magic & ~1 != _MAGIC or _small_sum(head[:24], order) != (first, second):
+            # It is synced before anything is written behind it.
+            return Log(0, 0, header_sound=not any(head) and _is_empty(file))
+        return _count(file, page_bytes, (salts[0], salts[1]), (first, second), order)
+
+
+def _is_empty(file: BinaryIO) -> bool:
+    """Was there room made for what was never written?"""
+    while raw := file.read(1 << 20):
+        if any(raw):
+            return False
+    return True
+
+
+def _count(
+    file: BinaryIO, page_bytes: int, salts: tuple[int, int], sums: tuple[int, int], order: str
+) -> Log:
     frame_bytes = _FRAME_HEAD_BYTES + page_bytes
-    count = (len(raw) - _HEAD.size) // frame_bytes
-    frames = np.frombuffer(raw, np.uint8, count * frame_bytes, _HEAD.size)
-    return _count(frames.reshape(count, frame_bytes), salts, (first, second), order)
-
-
-def _count(frames: NDArray[np.uint8], salts: list[int], before: tuple[int, int], order: str) -> Log:
-    heads = np.ascontiguousarray(frames[:, :_FRAME_HEAD_BYTES]).view(">u4")
-    of_this_log = (heads[:, 2] == salts[0]) & (heads[:, 3] == salts[1])
-    commits = (heads[:, 1] != 0) & of_this_log
-    covered = np.concatenate([frames[:, :8], frames[:, _FRAME_HEAD_BYTES:]], axis=1)
-    words = np.ascontiguousarray(covered).view(f"{order}u4").astype(np.uint32)
-    weights, power = _weights(words.shape[1] // 2)
-    added = np.stack([(words * one).sum(axis=1, dtype=np.uint32) for one in weights], axis=1)
-    said = heads[:, 4:6].tolist()
-    s, t = before
-    for at, (x, y) in enumerate(added.tolist()):
-        (a, b), (c, d) = power
-        s, t = (a * s + b * t + x) & _WORD, (c * s + d * t + y) & _WORD
-        if not of_this_log[at] or [s, t] != said[at]:
-            return Log(int(commits[:at].sum()), int(commits[at:].sum()))
-    return Log(int(commits.sum()), 0)
+    weights, power = _weights((frame_bytes - 16) // 8)
+    seen = passed_over = 0
+    sound = True
+    while raw := file.read(_FRAMES_AT_ONCE * frame_bytes):
+        count = len(raw) // frame_bytes
+        frames = np.frombuffer(raw, np.uint8, count * frame_bytes).reshape(count, frame_bytes)
+        heads = np.ascontiguousarray(frames[:, :_FRAME_HEAD_BYTES]).view(">u4")
+        covered = np.concatenate([frames[:, :8], frames[:, _FRAME_HEAD_BYTES:]], axis=1)
+        words = covered.view(f"{order}u4").astype(np.uint32)
+        added = [(words * one).sum(axis=1, dtype=np.uint32).tolist() for one in weights]
+        for (_, size, *rest), x, y in zip(heads.tolist(), *added, strict=True):
+            ours = (rest[0], rest[1]) == salts
+            if sound:
+                (a, b), (c, d) = power
+                s, t = sums
+                sums = (a * s + b * t + x) & _WORD, (c * s + d * t + y) & _WORD
+                sound = ours and sums == (rest[2], rest[3])
+            # Whatever has a size of the file behind it ends a commit.
+            seen += sound and size != 0
+            passed_over += not sound and ours and size != 0
+    return Log(seen, passed_over)
 
 
 def _weights(

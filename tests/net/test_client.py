@@ -1,0 +1,395 @@
+"""What a program that is connected to a broker can ask, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import driftline as dl
+from driftline.broker.links import Role
+from driftline.errors import LimitReached, SubscriptionEnded, Unreachable
+from driftline.net.config import Peer
+from driftline.net.limits import Limits
+from tests.net.serving import broker, client, run, until
+
+
+def quote(price: float, **more: object) -> dl.Event:
+    return dl.Event("quote", {"price": price, **more})
+
+
+def test_it_subscribes_moves_its_bound_and_is_told():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            wanted = "SELECT price FROM quote WHERE price < :limit"
+            async with c.subscribe(wanted, {"limit": 10}) as s:
+                await c.publish(quote(9.5))
+                first = await s.next(5)
+                assert (first.values, first.epoch, first.kind) == ({"price": 9.5}, 0, "event")
+                assert first.event.attributes == {"price": 9.5}
+                assert await s.set(limit=9) == 1
+                await c.publish(quote(9.5))
+                await c.publish(quote(8.5))
+                assert (await s.next(5)).values == {"price": 8.5}
+                assert s.pending() == []
+                with pytest.raises(dl.ParameterError):
+                    await s.set(limits=3)
+                assert s.params == {"limit": 9}
+            assert not s.active
+            with pytest.raises(SubscriptionEnded):
+                await s.set(limit=3)
+            await c.publish(quote(1))
+            assert sum(1 for _ in server.edge) == 0
+
+    run(main)
+
+
+def test_what_is_refused_says_why_and_changes_nothing():
+    async def main() -> None:
+        async with broker(limits=Limits(subscriptions=2, parameters=2)) as server:
+            async with client(server) as c:
+                with pytest.raises(dl.LanguageError):
+                    c.subscribe("DROP TABLE quote")
+                with pytest.raises(dl.ParameterError):
+                    c.subscribe("SELECT * FROM quote WHERE price < :limit")
+                with pytest.raises(dl.NotSupported):
+                    await c.subscribe("SELECT * FROM `$x`".replace("`", '"'))
+                three = "SELECT * FROM q WHERE a = :a AND b = :b AND c = :c"
+                with pytest.raises(dl.InvalidValue):
+                    await c.subscribe(three, {"a": 1, "b": 2, "c": 3})
+                with pytest.raises(dl.InvalidValue):
+                    await c.subscribe("SELECT * FROM q", policy={"overflow": "sometimes"})
+                for _ in range(2):
+                    await c.subscribe("SELECT * FROM q")
+                with pytest.raises(LimitReached):
+                    await c.subscribe("SELECT * FROM q")
+                with pytest.raises(dl.InvalidValue):
+                    await c.publish("no event")  # type: ignore[arg-type]
+                with pytest.raises(dl.InvalidValue):
+                    await c.publish(dl.Event("$system", {}))
+                await c.declare("stock", "id")
+                with pytest.raises(dl.TableError):
+                    await c.publish(dl.Event("stock", {"price": 1}))
+                assert sum(1 for _ in server.edge) == 2
+
+    run(main)
+
+
+def test_all_kinds_of_values_come_back():
+    values = {
+        "text": "über",
+        "int": -(2**63),
+        "float": 1e308,
+        "bool": True,
+        "bytes": b"\0\xff",
+        "time": datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
+    }
+
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            async with c.subscribe("SELECT * FROM t WHERE time > :t", {"t": values["time"]}) as s:
+                await s.set(t=datetime(2020, 1, 1, tzinfo=UTC))
+                event = dl.Event("t", values, id="i", source="s", time=7)
+                await c.publish(event)
+                told = await s.next(5)
+                assert told.values == values
+                assert told.event == event.stamped(told.event.entered)
+
+    run(main)
+
+
+def test_tables_views_and_rows():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("stock", "id", {"price": "0.01"})
+            await c.publish_many([dl.Event("stock", {"id": n, "price": n}) for n in range(5)])
+            async with c.subscribe("SELECT MIN(price) FROM stock") as least:
+                first = await least.next(5)
+                assert (first.kind, first.values, first.last) == (
+                    "snapshot",
+                    {"MIN(price)": 0},
+                    True,
+                )
+                await c.delete("stock", 0)
+                assert (await least.next(5)).values == {"MIN(price)": 1}
+            rows = c.subscribe(
+                "SELECT id FROM stock WHERE price < :p",
+                {"p": 3},
+                rows=True,
+                on_change="reevaluate",
+            )
+            async with rows as s:
+                snapshot = [await s.next(5) for _ in range(2)]
+                assert sorted(n.values["id"] for n in snapshot) == [1, 2]
+                assert [n.last for n in snapshot] == [False, True]
+                await s.set(p=2)
+                left = await s.next(5)
+                assert (left.kind, left.key) == ("leave", 2)
+
+    run(main)
+
+
+def test_patterns_and_environment():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.observe("factor", 2)
+            async with c.subscribe("SELECT * FROM q WHERE x > :x * env('factor')", {"x": 1}) as s:
+                await c.publish_many([dl.Event("q", {"x": x}) for x in (1, 2, 3)])
+                assert (await s.next(5)).values == {"x": 3}
+            both = "SELECT * FROM q WHERE x = 1 THEN SELECT * FROM q WHERE x = 2"
+            async with c.subscribe(both) as s:
+                for x in (1, 3, 2):
+                    await c.publish(dl.Event("q", {"x": x}))
+                told = await s.next(5)
+                assert told.kind == "pattern"
+                assert [one.attributes["x"] for one in told.events] == [1, 2]
+
+    run(main)
+
+
+def test_publishers_see_whether_anybody_is_interested():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            ad = await c.advertise("SELECT * FROM quote WHERE price IS NOT NULL")
+            assert ad.interested is False
+            assert await c.interested("SELECT * FROM quote WHERE price IS NOT NULL") is False
+            async with c.subscribe("SELECT * FROM quote WHERE price < 3"):
+                assert await asyncio.wait_for(anext(ad), 5) is True
+                assert await c.interested("SELECT * FROM quote WHERE price IS NOT NULL") is True
+            assert await asyncio.wait_for(anext(ad), 5) is False
+            await ad.withdraw()
+
+    run(main)
+
+
+def test_explain_says_why():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            async with c.subscribe("SELECT * FROM quote WHERE price < :p", {"p": 3}) as s:
+                why = await s.explain(quote(5))
+                assert why.outcome is False
+                engine = dl.Engine()
+                here = engine.subscribe("SELECT * FROM quote WHERE price < :p", {"p": 3})
+                assert why == here.explain(quote(5))
+
+    run(main)
+
+
+def test_a_durable_subscription_goes_on_while_nobody_is_connected(tmp_path: Path):
+    journal = str(tmp_path / "b.journal")
+
+    async def main() -> None:
+        async with broker(journal=journal) as server, client(server) as c:
+            async with c.subscribe("SELECT * FROM q WHERE x > :x", {"x": 0}, durable="d") as s:
+                assert not s.resumed
+                await c.publish_many([dl.Event("q", {"x": x}) for x in range(5)])
+                assert [(await s.next(5)).values["x"] for _ in range(2)] == [1, 2]
+            # The second was dealt with, too: nothing was raised.
+            await c.publish(dl.Event("q", {"x": 5}))
+        async with broker(journal=journal) as server, client(server) as c:
+            async with c.subscribe("SELECT * FROM q WHERE x > :x", {"x": 0}, durable="d") as s:
+                assert s.resumed
+                told = [await s.next(5) for _ in range(3)]
+                assert [n.values["x"] for n in told] == [3, 4, 5]
+                numbers = [n.number for n in told]
+                assert numbers == sorted(numbers)
+                await c.publish(dl.Event("q", {"x": 6}))
+                assert (await s.next(5)).values == {"x": 6}
+                await s.cancel()
+        async with broker(journal=journal) as server:
+            assert sum(1 for _ in server.edge) == 0
+            assert not server.edge.parties
+
+    run(main)
+
+
+def test_what_was_not_acknowledged_by_hand_comes_again(tmp_path: Path):
+    async def main() -> None:
+        async with broker(journal=str(tmp_path / "j")) as server:
+            for expected in ([0, 1, 2], [2]):
+                async with client(server) as c:
+                    s = await c.subscribe("SELECT * FROM q", durable="d", ack="manual")
+                    if not s.resumed:
+                        await c.publish_many([dl.Event("q", {"x": x}) for x in range(3)])
+                    told = [await s.next(5) for _ in expected]
+                    assert [n.values["x"] for n in told] == expected
+                    if len(told) > 1:
+                        await s.ack(told[1])
+
+    run(main)
+
+
+def test_a_durable_subscription_is_one_connections_at_a_time(tmp_path: Path):
+    async def main() -> None:
+        async with broker(journal=str(tmp_path / "j")) as server:
+            async with client(server) as one, client(server) as two:
+                first = await one.subscribe("SELECT * FROM q", durable="d")
+                second = await two.subscribe("SELECT * FROM q", durable="d")
+                with pytest.raises(Unreachable):
+                    await first.next(5)
+                await one.publish(dl.Event("q", {"x": 1}))
+                assert (await second.next(5)).values == {"x": 1}
+
+    run(main)
+
+
+def test_a_lost_connection_is_made_again_and_everything_is_said_anew():
+    async def main() -> None:
+        async with broker() as server:
+            port = server.address.port
+            async with client(server) as c:
+                s = await c.subscribe("SELECT * FROM q WHERE x < :x", {"x": 5})
+                await s.set(x=3)
+                await server.drain(1.0)
+                moving = asyncio.create_task(s.set(x=2))
+                late = asyncio.create_task(c.publish(dl.Event("q", {"x": 1})))
+                await asyncio.sleep(0.1)
+                assert not late.done()
+                async with broker(port=port):
+                    await asyncio.wait_for(moving, 10)
+                    await asyncio.wait_for(late, 10)
+                    gap = await s.next(5)
+                    assert gap.kind == "gap"
+                    await c.publish_many([dl.Event("q", {"x": x}) for x in (2, 0)])
+                    found = [await s.next(5)]
+                    while found[-1].values["x"] != 0:
+                        found.append(await s.next(5))
+                    assert 2 not in [n.values["x"] for n in found]
+                    assert found[-1].epoch == 2
+
+    run(main)
+
+
+def test_nobody_there_is_said_in_time():
+    async def main() -> None:
+        with pytest.raises(Unreachable):
+            async with dl.connect("driftline://127.0.0.1:1", within=0.3):
+                pass
+        with pytest.raises(dl.InvalidValue):
+            dl.connect("http://somewhere")
+
+    run(main)
+
+
+def test_two_brokers_that_are_peers():
+    async def main() -> None:
+        async with broker("a", peers=(Peer("b", Role.PEER),)) as a:
+            async with broker("b", peers=(Peer("a", Role.PEER, a.address),)) as b:
+                await until(lambda: a.links["b"].is_up and b.links["a"].is_up)
+                async with client(a) as publisher, client(b) as subscriber:
+                    wanted = "SELECT * FROM q WHERE x < :x"
+                    async with subscriber.subscribe(wanted, {"x": 5}) as s:
+                        assert await publisher.interested("SELECT * FROM q WHERE x IS NOT NULL")
+                        await publisher.publish_many(
+                            [dl.Event("q", {"x": x % 10}) for x in range(100)]
+                        )
+                        told = [await s.next(5) for _ in range(50)]
+                        assert {n.values["x"] for n in told} == set(range(5))
+                        await s.set(x=1)
+                        await publisher.publish_many([dl.Event("q", {"x": x}) for x in range(5)])
+                        assert (await s.next(5)).values == {"x": 0}
+                    # Links can come and go while they run.
+                    await publisher.unpeer("b")
+                    assert (
+                        await publisher.interested("SELECT * FROM q WHERE x IS NOT NULL") is False
+                    )
+                    await publisher.peer("b", str(b.address))
+
+    run(main)
+
+
+def test_set_names_who_did_not_answer():
+    async def main() -> None:
+        async with broker("a", peers=(Peer("gone", Role.PEER),)) as a, client(a) as c:
+            s = c.subscribe("SELECT * FROM q WHERE x < :x", {"x": 5}, within=0.2)
+            with pytest.raises(dl.NotEffective, match="gone"):
+                await s
+            with pytest.raises(dl.NotEffective, match="gone"):
+                await s.set(x=1)
+            # Here it counts.
+            await c.publish_many([dl.Event("q", {"x": x}) for x in (3, 0)])
+            assert (await s.next(5)).values == {"x": 0}
+
+    run(main)
+
+
+def test_without_async(tmp_path: Path):
+    with dl.connect(journal=str(tmp_path / "j")) as c:
+        with c.subscribe("SELECT x FROM q WHERE x < :x", {"x": 5}) as s:
+            c.publish(dl.Event("q", {"x": 1}))
+            assert s.next(5).values == {"x": 1}
+            assert s.set(x=1) == 1
+            assert c.publish_many([dl.Event("q", {"x": x}) for x in (3, 0)]) == 2
+            assert s.next(5).values == {"x": 0}
+            assert s.explain(dl.Event("q", {"x": 3})).outcome is False
+            with pytest.raises(TimeoutError):
+                s.next(0.05)
+        with c.subscribe("SELECT * FROM q", durable="d") as s:
+            c.publish(dl.Event("q", {"x": 7}))
+            for n in s:
+                assert n.values == {"x": 7}
+                break
+        assert c.status()["broker"] == "embedded"
+
+
+def test_a_slow_program_is_told_of_what_it_missed():
+    async def main() -> None:
+        async with broker() as server, client(server) as c, client(server) as p:
+            policy = {"overflow": "drop_oldest", "limit": 10}
+            async with c.subscribe("SELECT * FROM q", policy=policy) as s:
+                c._channel.hold(True)
+                big = "x" * 50_000
+                for n in range(300):
+                    await p.publish(dl.Event("q", {"n": n, "big": big}))
+                guest = next(one for one in server.guests.values() if one.handles)
+                assert guest.connection.stuffed
+                assert guest.out.pending <= 10
+                c._channel.hold(False)
+                told = [await s.next(5)]
+                while told[-1].values.get("n") != 299:
+                    told.append(await s.next(5))
+                gaps = [n for n in told if n.kind == "gap"]
+                events = [n for n in told if n.kind == "event"]
+                assert sum(n.lost for n in gaps) + len(events) == 300
+                assert gaps
+
+    run(main)
+
+
+def test_the_latest_of_each_key_once_in_an_interval():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            policy = {"overflow": "conflate", "key": "k", "min_interval": 0.2}
+            async with c.subscribe("SELECT * FROM q", policy=policy) as s:
+                await c.publish_many([dl.Event("q", {"k": n % 3, "n": n}) for n in range(100)])
+                told = [await s.next(5) for _ in range(4)]
+                assert [n.values["n"] for n in told] == [0, 97, 98, 99]
+                await asyncio.sleep(0.3)
+                assert s.pending() == []
+
+    run(main)
+
+
+def test_who_blocks_loses_nothing():
+    async def main() -> None:
+        async with broker() as server, client(server) as c, client(server) as p:
+            policy = {"overflow": "block", "limit": 10}
+            async with c.subscribe("SELECT * FROM q", policy=policy) as s:
+                c._channel.hold(True)
+                big = "x" * 50_000
+                sending = [
+                    asyncio.ensure_future(p.send(dl.Event("q", {"n": n, "big": big})))
+                    for n in range(200)
+                ]
+                await until(lambda: bool(server._blocking))
+                assert not all(one.done() for one in sending)
+                c._channel.hold(False)
+                told = [await s.next(10) for _ in range(200)]
+                assert [n.values["n"] for n in told] == list(range(200))
+                assert all(n.kind == "event" for n in told)
+                await asyncio.gather(*sending)
+                assert not server._blocking
+
+    run(main)
