@@ -175,6 +175,23 @@ def test_a_drained_broker_loses_nothing_that_it_acknowledged(driftline, tmp_path
         assert told == list(range(2000))
 
 
+def test_what_may_have_been_missed_is_a_line_too(driftline, tmp_path):
+    with served(tmp_path) as (broker, address):
+        sub = subscribed(tmp_path, address, "SELECT * FROM quote", "--count", "1")
+        broker.end(signal.SIGKILL)
+    place = address.partition("://")[2]
+    try:
+        with served(tmp_path, "--listen", place) as (_, address):
+            assert sub.line() == "gap       something may not have been told"
+            status = ("top", address, "--once", "--json", "--every", "0.1")
+            until(lambda: driftline(*status).data["brokers"][0]["subscriptions"] == 1)
+            driftline("pub", address, "quote", "price=1")
+            assert sub.line() == "event     quote price=1"
+            assert sub.wait() == 0
+    finally:
+        sub.kill()
+
+
 def test_a_broker_is_refused_what_another_has(driftline, tmp_path):
     journal = tmp_path / "journal"
     with served(tmp_path, "--journal", journal) as (_, address):
