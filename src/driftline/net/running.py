@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -108,9 +109,9 @@ def shown(journal: str) -> str:
     if "://" not in journal:
         return journal
     try:
-        parts = urlsplit(journal)
+        parts = urlsplit(re.sub(r"(?i)(password=)[^&]*", r"\1***", journal))
         if parts.password is None:
-            return journal
+            return parts.geturl()
         host = parts.netloc.rpartition("@")[2]
         return parts._replace(netloc=f"{parts.username}:***@{host}").geturl()
     except ValueError:
