@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftline.kernels.jit import allocating, inlined, jit
+from driftline.kernels.jit import allocating, copy_bytes, inlined, jit
 from driftline.kernels.keys import number_key, text_hash, text_key
 from driftline.kernels.match import match_many
 from driftline.kernels.types import Bytes, Numbers, Words
@@ -419,8 +419,8 @@ def _write_notice(
         to += 8
     _put64(out, to, entered)
     to += 8
-    for at in range(start + HEAD, end):
-        out[to] = raw[at]
-        to += 1
+    size = end - start - HEAD
+    copy_bytes(out, to, raw, start + HEAD, size)
+    to += size
     _put32(out, begun, to - begun)
     return to

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from numpy.typing import NDArray
@@ -105,6 +105,26 @@ if COMPILED:
 
         return types.void(words, types.int64), codegen
 
+    @intrinsic
+    def _copy(typingctx: Any, to: Any, at: Any, raw: Any, start: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def address(array: int, place: int) -> Any:
+                data = make_array(signature.args[array])(context, builder, args[array]).data
+                return builder.gep(data, [args[place]])
+
+            cgutils.raw_memcpy(builder, address(0, 1), address(2, 3), args[4], 1)
+            return context.get_dummy_value()
+
+        word = types.int64
+        return types.void(to, word, raw, word, word), codegen
+
+    @inlined
+    def copy_bytes(
+        to: NDArray[np.uint8], at: int, raw: NDArray[np.uint8], start: int, count: int
+    ) -> None:
+        """Copy some bytes of one array into another."""
+        _copy(to, at, raw, start, count)
+
     @inlined
     def prefetch(words: NDArray[np.int64], at: int) -> None:
         """Let a word be fetched while something else is done."""
@@ -127,6 +147,12 @@ if COMPILED:
 
 else:
     _MASK = (1 << 64) - 1
+
+    def copy_bytes(
+        to: NDArray[np.uint8], at: int, raw: NDArray[np.uint8], start: int, count: int
+    ) -> None:
+        """Copy some bytes of one array into another."""
+        to[at : at + count] = raw[start : start + count]
 
     def prefetch(words: NDArray[np.int64], at: int) -> None:
         """Let a word be fetched while something else is done."""
