@@ -13,6 +13,8 @@
     ├── FrameRefused            bytes from the network that are no frame, message or events
     ├── NotAllowed              a party may not do this
     ├── LimitReached            a party has as much of something as it may have
+    ├── CannotListen            an address is in use, or is none of this machine's
+    ├── BrokerFailed            a broker that was to be started ended before it was ready
     ├── Unreachable             a broker does not answer, or has gone; what may have become of it
     ├── NotEffective            a change counts here, and brokers that are named did not answer
     ├── JournalError            what a broker keeps cannot be read or written
@@ -198,6 +200,30 @@ class LimitReached(DriftlineError):
 
     def __str__(self) -> str:
         return f"at most {self.limit} {self.what}"
+
+
+class CannotListen(DriftlineError):
+    """A broker cannot be reached at this address: another has it, or the machine has it not."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(address, why)
+        self.address = address
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"cannot listen on {self.address}: {self.why}"
+
+
+class BrokerFailed(DriftlineError):
+    """A broker of an overlay ended before it was ready; its last words say why."""
+
+    def __init__(self, broker: str, why: str) -> None:
+        super().__init__(broker, why)
+        self.broker = broker
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"broker {self.broker} did not start: {self.why}"
 
 
 class Unreachable(DriftlineError):

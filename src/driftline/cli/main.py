@@ -9,21 +9,52 @@ from typing import Annotated
 import typer
 
 from driftline import __version__
-from driftline.cli import bench, check, demo, match, pipeline, simulate
+from driftline.cli import (
+    bench,
+    check,
+    demo,
+    durable,
+    explain,
+    match,
+    overlay,
+    pipeline,
+    publish,
+    serve,
+    simulate,
+    subscribe,
+    top,
+)
 from driftline.cli.output import stderr
-from driftline.errors import DriftlineError, LanguageError, NotSupported, PipelineFailed
+from driftline.errors import (
+    BrokerFailed,
+    CannotListen,
+    DriftlineError,
+    JournalInUse,
+    JournalUnavailable,
+    LanguageError,
+    NotEffective,
+    NotSupported,
+    PipelineFailed,
+    Unreachable,
+)
 
 app = typer.Typer(
     help="Publish/subscribe for interests that move.\n\n"
     "Say precisely what you want to be told, in SQL, and try it on your data.",
     epilog="Exit codes: 0 it ran, 1 it failed while running, 2 wrong command line, 3 a text was "
-    "refused, 4 data was refused.",
+    "refused, 4 data was refused, 5 a broker did not answer.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("serve")(serve.serve)
+app.command("pub")(publish.publish)
+app.command("sub")(subscribe.subscribe)
+app.command("set")(durable.set_)
+app.command("top")(top.top)
+app.add_typer(overlay.app, name="overlay")
 app.command("check")(check.check)
-app.command("explain")(check.explain)
+app.command("explain")(explain.explain)
 app.command("match")(match.match)
 app.add_typer(pipeline.app, name="pipeline")
 app.command("demo")(demo.demo)
@@ -47,9 +78,12 @@ def options(
 
 
 def exit_code(error: DriftlineError) -> int:
-    """1 it failed while running, 3 a text was refused, 4 data was refused."""
-    if isinstance(error, PipelineFailed):
+    """1 it failed while running, 3 a text was refused, 4 data was refused, 5 nobody answered."""
+    failed = BrokerFailed | CannotListen | JournalInUse | JournalUnavailable | PipelineFailed
+    if isinstance(error, failed):
         return 1
+    if isinstance(error, NotEffective | Unreachable):
+        return 5
     return 3 if isinstance(error, LanguageError | NotSupported) else 4
 
 

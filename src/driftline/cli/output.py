@@ -17,7 +17,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 
 from driftline.errors import InvalidValue
 from driftline.language.cloudevents import value_from, value_to
@@ -42,7 +42,9 @@ def _encode(value: object) -> object:
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """A table on standard output."""
-    table = Table(*columns, title=title, title_justify="left", title_style="bold")
+    # An address is copied; half of one is of no use.
+    heads = [Column(name, no_wrap=name == "address") for name in columns]
+    table = Table(*heads, title=title, title_justify="left", title_style="bold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     stdout.print(table)

@@ -7,6 +7,7 @@ again, with a growing delay, and whoever uses it is asked to say everything anew
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import ssl
 from collections.abc import Callable
@@ -63,6 +64,8 @@ class Channel:
         self._writable = asyncio.Event()
         self._closing = False
         self._final: DriftlineError | None = None
+        self._problem = ""
+        """Why there was no connection, when it was last tried."""
 
     async def open(self, within: float) -> None:
         """Connect for the first time; `Unreachable` if that does not succeed in time."""
@@ -73,7 +76,10 @@ class Channel:
             await asyncio.wait_for(first, within)
         except TimeoutError:
             await self.close()
-            raise Unreachable(str(self.address), f"no answer within {within:g} s") from None
+            why = f"no answer within {within:g} s"
+            raise Unreachable(
+                str(self.address), f"{why}: {self._problem}" if self._problem else why
+            ) from None
 
     async def _keep_connected(self, first: asyncio.Future[None]) -> None:
         delay = DELAY_FIRST
@@ -81,7 +87,7 @@ class Channel:
             try:
                 line = await self._connect()
             except (OSError, TimeoutError, FrameRefused) as problem:
-                why = str(problem) or type(problem).__name__
+                why = self._problem = _reason(problem)
             else:
                 delay = DELAY_FIRST
                 if not first.done():
@@ -259,6 +265,16 @@ class _Line(asyncio.Protocol):
         self._why = why
         if self._transport is not None:
             self._transport.close()
+
+
+def _reason(problem: Exception) -> str:
+    """What the system says, without what asyncio adds."""
+    # What TLS refuses has a number too, which is none of the system's.
+    if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLError):
+        number = problem.errno or 0
+        if number > 0:
+            return os.strerror(number).lower()
+    return str(problem) or type(problem).__name__
 
 
 Send = Callable[[bytes], None]

@@ -38,7 +38,7 @@ from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, admit, show
 from driftline.wire import asking
-from driftline.wire.asking import Detached, Interest, Welcome, problem_of
+from driftline.wire.asking import Detached, Interest, Moved, Welcome, problem_of
 from driftline.wire.compact import split_records, write_record
 from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.notices import read_notice
@@ -169,8 +169,8 @@ class Client:
             raise
         subscription._accepted(said)
 
-    async def _moved(self, subscription: Subscription, asked: Any) -> None:
-        await self._send(asked.request, asked, again=False, of=subscription)
+    async def _moved(self, subscription: Subscription, asked: Any) -> Any:
+        return await self._send(asked.request, asked, again=False, of=subscription)
 
     async def _ended(self, subscription: Subscription, *, for_good: bool) -> None:
         if self._subscriptions.pop(subscription._handle, None) is None:
@@ -190,6 +190,22 @@ class Client:
         raw = write_record(event, NO_FORM, Form(event.type, ()))
         asked = asking.Explain(request, subscription._handle, raw)
         return _explanation(await self._send(request, asked))
+
+    async def set(self, durable: str, params: Mapping[str, object], *, within: float = 10.0) -> int:
+        """Set all parameters of a durable subscription by its name; the new epoch.
+
+        It stays attached where it is, and whoever is told of it goes on being told.
+        """
+        said = {name: asking.pack(admit(one, f":{name}")) for name, one in params.items()}
+        request = self._request()
+        asked = asking.Set(request, 0, said, round(within * 1e6), durable=durable)
+        return int((await self._send(request, asked, again=False))["epoch"])
+
+    async def explain(self, durable: str, event: Event) -> Explanation:
+        """Why an event does or does not match a durable subscription, by its name."""
+        request = self._request()
+        raw = write_record(_event(event), NO_FORM, Form(event.type, ()))
+        return _explanation(await self._send(request, asking.Explain(request, 0, raw, durable)))
 
     # Publishing
 
@@ -361,7 +377,7 @@ class Client:
         moves = [*self._moves.get(one._handle, ())]
         request = self._request()
         try:
-            said = await self._send(request, one._asking(request), again=False)
+            said = await self._send(request, one._asking(request, again=True), again=False)
         except DriftlineError as problem:
             for move in moves:
                 _settle(move, problem)
@@ -442,6 +458,9 @@ class Client:
         if isinstance(said, Detached):
             del self._subscriptions[said.handle]
             one._end(Unreachable(one.durable, said.why))
+        elif isinstance(said, Moved):
+            if said.epoch > one.epoch:
+                one._moved_by_another(said.epoch, said.params)
         else:
             self._taken(-1)
             one._said(said)

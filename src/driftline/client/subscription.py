@@ -41,7 +41,7 @@ class Keeper(Protocol):
 
     async def _begin(self, subscription: Subscription) -> None: ...
 
-    async def _moved(self, subscription: Subscription, asked: Any) -> None: ...
+    async def _moved(self, subscription: Subscription, asked: Any) -> Any: ...
 
     async def _ended(self, subscription: Subscription, *, for_good: bool) -> None: ...
 
@@ -136,9 +136,7 @@ class Subscription:
             self._within_us,
             rebase,
         )
-        epoch = self.epoch
-        await self._keeper._moved(self, asked)
-        return epoch
+        return await self._ask_to_move(asked)
 
     async def add(self, condition: str, /, **params: object) -> int:
         """Ask for one more condition, with values for parameters that are new; the new epoch."""
@@ -165,9 +163,17 @@ class Subscription:
             asking.pack_all(self.params),
             self._within_us,
         )
-        epoch = self.epoch
-        await self._keeper._moved(self, asked)
-        return epoch
+        return await self._ask_to_move(asked)
+
+    async def _ask_to_move(self, asked: Any) -> int:
+        """The new epoch; one that another has moved meanwhile has a higher one than we thought."""
+        to = self._standing
+        said = await self._keeper._moved(self, asked)
+        if said is not None and said["epoch"] != to.epoch:
+            to = replace(to, epoch=said["epoch"])
+            if to.epoch > self.epoch:
+                self._move_to(to)
+        return to.epoch
 
     def _move_to(self, standing: Standing) -> None:
         self._standing = self._standings[standing.epoch] = standing
@@ -322,11 +328,19 @@ class Subscription:
     def _accepted(self, said: Any) -> None:
         """It has begun; one that was there before may have come further."""
         self.resumed = bool(said.get("resumed"))
-        epoch = said["epoch"]
-        if epoch != self.epoch:
-            self._move_to(replace(self._standing, epoch=epoch))
+        self._moved_by_another(said["epoch"], said.get("params"))
 
-    def _asking(self, request: int) -> asking.Subscribe:
+    def _moved_by_another(self, epoch: int, said: dict[str, Any] | None) -> None:
+        """It has come further than we thought, perhaps with other parameters."""
+        if epoch == self.epoch:
+            return
+        params = self.params
+        if said is not None:
+            given = unpack_all(said, "parameter")
+            params = {name: value for name, value in given.items() if value is not None}
+        self._move_to(replace(self._standing, params=params, epoch=epoch))
+
+    def _asking(self, request: int, *, again: bool = False) -> asking.Subscribe:
         """The request that begins it, or begins it anew."""
         return asking.Subscribe(
             request,
@@ -340,6 +354,7 @@ class Subscription:
             self._acked,
             self._policy,
             self.epoch,
+            again,
         )
 
     # Beginning and ending

@@ -109,6 +109,14 @@ class WaitingClient:
         """See `Client.publish_many`."""
         return self._wait(self._there.publish_many(events))
 
+    def set(self, durable: str, params: Mapping[str, object], *, within: float = 10.0) -> int:
+        """See `Client.set`."""
+        return self._wait(self._there.set(durable, params, within=within))
+
+    def explain(self, durable: str, event: Event) -> Explanation:
+        """See `Client.explain`."""
+        return self._wait(self._there.explain(durable, event))
+
     def interested(self, says: str, within: float = 10.0) -> bool:
         """See `Client.interested`."""
         return self._wait(self._there.interested(says, within))

@@ -25,6 +25,7 @@ Every setting outside of tables can come from the environment too: `DRIFTLINE_NA
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import ssl
 import tomllib
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.broker.links import Role
-from driftline.errors import FileRefused, InvalidValue
+from driftline.errors import CannotListen, FileRefused, InvalidValue
 from driftline.model.value import show
 from driftline.net.limits import Limits
 
@@ -57,12 +58,28 @@ class Address:
         host, colon, port = text.rpartition(":")
         if not colon or (":" in host and not host.startswith("[")):
             host, port = text, str(PORT)
+            if ":" in host.strip("[]") and not _is_ipv6(host.strip("[]")):
+                raise InvalidValue(where, "host:port", show(text))
         if not port.isdecimal() or int(port) > 65_535:
             raise InvalidValue(where, "a port from 0 to 65535", show(port))
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 6
+    except ValueError:
+        return False
+
+
+def cannot_listen(at: Address, problem: OSError) -> CannotListen:
+    """What the system says to somebody who wants to listen there, without what asyncio adds."""
+    number = problem.errno or 0
+    # Where a name is looked up, numbers are negative and mean something else.
+    return CannotListen(str(at), os.strerror(number).lower() if number > 0 else str(problem))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from driftline.net.config import Address
+from driftline.net.config import Address, cannot_listen
 
 if TYPE_CHECKING:
     from driftline.net.server import Server
@@ -29,9 +29,12 @@ class Health:
 
     async def start(self, at: Address) -> None:
         """Listen."""
-        self._listening = await asyncio.start_server(
-            self._serve, at.host, at.port, limit=_HEAD_MOST
-        )
+        try:
+            self._listening = await asyncio.start_server(
+                self._serve, at.host, at.port, limit=_HEAD_MOST
+            )
+        except OSError as problem:
+            raise cannot_listen(at, problem) from None
 
     @property
     def address(self) -> Address:

@@ -21,11 +21,12 @@ from driftline.broker.kept import Kept
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
-from driftline.errors import FrameRefused, InvalidValue, LimitReached
+from driftline.errors import DriftlineError, FrameRefused, InvalidValue, LimitReached
 from driftline.model.advertisement import Advertisement
+from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.net.clock import BrokerClock
-from driftline.net.config import Address, Config, role_of
+from driftline.net.config import Address, Config, cannot_listen, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
 from driftline.net.driver import Driver
 from driftline.net.guest import Guest
@@ -124,17 +125,30 @@ class Server:
         if not stores:
             journal.close()
         self.driver = Driver(self.station, self._commits, self, self.clock, self.loop)
-        self.driver.begin()
-        known = self.broker.roles()
-        for peer in config.peers:
-            self._link(Link(self, peer.name, peer.role, peer.address))
-        for name in known.keys() - self.links.keys():
-            # It was a peer once, and no longer is.
-            self.driver.disconnect(name)
+        try:
+            await self._listen()
+        except BaseException:
+            # Nobody has been promised anything; the journal must be free for the next attempt.
+            await self.drain(0.1)
+            raise
+        self.loop.call_later(self.limits.silence / 3, self._look_after)
+        log.info("%s listens on %s", config.name, self.address)
+
+    async def _listen(self) -> None:
+        """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
+        config = self.config
         tls = None if config.tls is None else config.tls.server()
-        self._listening = await self.loop.create_server(
-            lambda: Connection(self), config.listen.host, config.listen.port, ssl=tls, backlog=1024
-        )
+        try:
+            self._listening = await self.loop.create_server(
+                lambda: Connection(self),
+                config.listen.host,
+                config.listen.port,
+                ssl=tls,
+                backlog=1024,
+                start_serving=False,
+            )
+        except OSError as problem:
+            raise cannot_listen(config.listen, problem) from None
         bound = self._listening.sockets[0].getsockname()
         self.address = Address(bound[0], bound[1])
         if config.health is not None:
@@ -142,8 +156,24 @@ class Server:
 
             self._health = Health(self)
             await self._health.start(config.health)
-        self.loop.call_later(self.limits.silence / 3, self._look_after)
-        log.info("%s listens on %s", config.name, self.address)
+        self.driver.begin()
+        known = self.broker.roles()
+        for peer in config.peers:
+            self._link(Link(self, peer.name, peer.role, peer.address))
+        for name in known.keys() - self.links.keys():
+            # It was a peer once, and no longer is.
+            self.driver.disconnect(name)
+        await self._listening.start_serving()
+
+    @property
+    def health_address(self) -> Address | None:
+        """Where /health answers."""
+        return None if self._health is None else self._health.address
+
+    @property
+    def failure(self) -> DriftlineError | None:
+        """Why nothing will ever be stored again: a reason to end."""
+        return None if self._commits is None else self._commits.failure
 
     async def drain(self, within: float = 10.0) -> None:
         """Take nobody in any more, say goodbye to everybody, store everything, and end."""
@@ -152,12 +182,17 @@ class Server:
         self.draining = True
         if self._listening is not None:
             self._listening.close()
+        deadline = self.loop.time() + within
+        for guest in self.guests.values():
+            guest.connection.hold("ends")
+        # Who has published should hear that it is kept, and need not send it again elsewhere.
+        while self.driver.waiting and not self.trouble and self.loop.time() < deadline:
+            await asyncio.sleep(0.01)
         for link in self.links.values():
             link.end("the broker ends")
         for guest in [*self.guests.values()]:
             guest.goodbye("the broker ends", again=True)
             guest.connection.close("the broker ends")
-        deadline = self.loop.time() + within
         while (self.connections or self.driver.waiting) and self.loop.time() < deadline:
             await asyncio.sleep(0.01)
         for connection in [*self.connections]:
@@ -345,6 +380,14 @@ class Server:
                 said = asking.Detached(channel.handle, "another connection has it now")
                 before.connection.send(frame(Kind.TOLD, asking.encode(said)))
         self._attached[party] = guest
+
+    def moved(self, party: str, to: Standing) -> None:
+        """Somebody else has moved a durable subscription: whoever is told of it must know."""
+        guest = self._attached.get(party)
+        if guest is not None:
+            handle = guest.channels[party].handle
+            said = asking.Moved(handle, asking.pack_all(dict(to.params)), to.epoch)
+            guest.connection.send(frame(Kind.TOLD, asking.encode(said)))
 
     def released(self, party: str) -> None:
         """Nobody is told of a durable subscription any more."""

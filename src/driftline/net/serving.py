@@ -145,6 +145,9 @@ class Serving:
             wanted = known.moved_to(standing.params)
         else:
             wanted = known
+        if known is not None and asked.again and known.epoch > asked.epoch:
+            # Another has moved it while this client was not connected.
+            wanted = known
         server.take_over(party, guest)
         guest.handles[asked.handle] = id
         if asked.after:
@@ -175,7 +178,9 @@ class Serving:
         guest.catch_up(channel)
 
     def _set(self, guest: Guest, asked: asking.Set) -> None:
-        id, standing = self._standing(guest, asked.handle)
+        id, standing = self._standing(guest, asked.handle, asked.durable)
+        if asked.durable:
+            self._server.broker.access.subscribe(guest.name, standing.statement)
         start = self._server.clock.now() if asked.rebase else None
         params = self._params(asked.params)
         if asked.rebase and not params:
@@ -197,16 +202,18 @@ class Serving:
         self, guest: Guest, asked: asking.Set | asking.Restate, id: str, to: Standing
     ) -> None:
         check_executable(to.statement, to.params)
+        owner = self._server.edge.owner(id)
+        assert owner is not None
+        handle = 0 if self._server.edge.is_durable(owner) else asked.handle
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:
                 guest.refuse_request(asked.request, reply.refused)
                 return
+            if owner not in guest.channels:
+                self._server.moved(owner, to)
             self._when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
 
-        owner = self._server.edge.owner(id)
-        assert owner is not None
-        handle = 0 if owner in guest.channels else asked.handle
         self._server.driver.ask(owner, requests.Subscribe(self._name(done), id, to, handle=handle))
 
     def _cancel(self, guest: Guest, asked: asking.Cancel) -> None:
@@ -311,7 +318,9 @@ class Serving:
         self._when_effective(guest, asked.request, asked.within, "what was asked for", None)
 
     def _explain(self, guest: Guest, asked: asking.Explain) -> None:
-        id, _ = self._standing(guest, asked.handle)
+        id, standing = self._standing(guest, asked.handle, asked.durable)
+        if asked.durable:
+            self._server.broker.access.subscribe(guest.name, standing.statement)
         event = read_record(asked.event, {}).event.entering(self._server.clock.now())
         guest.reply(asked.request, _packed(explained(self._server.broker, id, event)))
 
@@ -346,7 +355,13 @@ class Serving:
         given = unpack_all(said, "parameter")
         return {name: value for name, value in given.items() if value is not None}
 
-    def _standing(self, guest: Guest, handle: int) -> tuple[str, Standing]:
+    def _standing(self, guest: Guest, handle: int, durable: str = "") -> tuple[str, Standing]:
+        """A subscription by its handle, or any durable one by its name."""
+        if durable:
+            party = self._server.durable_name(guest, durable)
+            if self._server.edge.owner(f"{party}#0") != party:
+                raise InvalidValue("durable", "the name of a durable subscription", show(durable))
+            return f"{party}#0", self._server.edge.standing(f"{party}#0")
         id = guest.handles.get(handle)
         if id is None or self._server.edge.owner(id) is None:
             raise InvalidValue("handle", "one of your subscriptions", show(handle))

@@ -9,7 +9,7 @@ one is also the channel on which its notices come.
 
     >>> sent = encode(Set(7, 1, {"limit": 9.5}))
     >>> decode_request(sent)
-    Set(request=7, handle=1, params={'limit': 9.5}, within=10000000, rebase=False)
+    Set(request=7, handle=1, params={'limit': 9.5}, within=10000000, rebase=False, durable='')
 """
 
 from __future__ import annotations
@@ -99,16 +99,21 @@ class Subscribe(_Message):
     after: Number = 0
     policy: dict[Name, Any] = {}
     epoch: Number = 0
+    again: bool = False
+    """I had it on a connection before: if another has moved it since `epoch`, that stands."""
 
 
 class Set(_Message):
-    """Let all parameters have these values."""
+    """Let all parameters have these values. With a name, those of the durable subscription that
+    goes by it, whoever is attached to it: it stays where it is, and hears of it by `Moved`.
+    """
 
     request: Number
     handle: Handle
     params: Params
     within: Number = WITHIN
     rebase: bool = False
+    durable: Name = ""
 
 
 class Restate(_Message):
@@ -200,11 +205,14 @@ class Confirm(_Message):
 
 
 class Explain(_Message):
-    """Why does an event, as a record without a form, match a subscription of mine, or not?"""
+    """Why does an event, as a record without a form, match a subscription of mine, or not? With a
+    name, the durable subscription that goes by it.
+    """
 
     request: Number
     handle: Handle
     event: bytes
+    durable: Name = ""
 
 
 class Status(_Message):
@@ -282,6 +290,14 @@ class Detached(_Message):
     why: str
 
 
+class Moved(_Message):
+    """Another has moved the parameters of a durable subscription."""
+
+    handle: Handle
+    params: Params
+    epoch: Number
+
+
 class Interest(_Message):
     """Somebody wants, or nobody wants any longer, what was advertised by this id."""
 
@@ -297,7 +313,7 @@ class Goodbye(_Message):
     after: Number = 0
 
 
-Said: TypeAlias = Notification | Detached | Interest
+Said: TypeAlias = Notification | Detached | Moved | Interest
 
 _encoder = msgspec.msgpack.Encoder()
 _REQUEST: msgspec.msgpack.Decoder[Asked] = msgspec.msgpack.Decoder(Asked)

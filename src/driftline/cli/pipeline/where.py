@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.check import JsonFlag, explanation_data
+from driftline.cli.check import JsonFlag
+from driftline.cli.explain import explanation_data
 from driftline.cli.output import print_facts, print_json, print_table, progress, stdout
 from driftline.cli.pipeline.chosen import HERE, ConfigArgument, chosen
 from driftline.errors import InvalidValue

@@ -1,0 +1,134 @@
+"""`driftline pub`: publish one event from words, or many from a file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import Progress
+
+from driftline.cli.broker import AuthorityOption, WithinOption, addressed, connecting, named_values
+from driftline.cli.broker import run as run_loop
+from driftline.cli.check import JsonFlag
+from driftline.cli.output import print_facts, print_json, progress, stderr
+from driftline.errors import FileRefused
+from driftline.files import BATCH, count_events, read_events
+from driftline.language.columns import Problem, events_of_texts
+from driftline.model.event import Event
+
+if TYPE_CHECKING:
+    from driftline.client.client import Client
+
+Numbered = tuple[int, Event | Problem]
+_SHOWN = 5
+_PIECE = 1000
+
+
+def publish(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ADDRESS] TYPE NAME=VALUE…", help="An event; values as in JSON."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Publish these: .jsonl, .parquet, or - for JSON lines.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="At most so many events a second.")
+    ] = None,
+    default_type: Annotated[str | None, typer.Option(help="Type of events that have none.")] = None,
+    id: Annotated[str | None, typer.Option(help="The event's id.")] = None,
+    source: Annotated[str | None, typer.Option(help="The event's source.")] = None,
+    authority: AuthorityOption = None,
+    within: WithinOption = 10.0,
+    json: JsonFlag = False,
+) -> None:
+    """Publish, and say so when the broker has acknowledged it.
+
+    driftline pub quote firm=IBM price=9.5
+
+    driftline pub london.example.org:7400 --file events.jsonl --rate 1000
+
+    A value is typed as in JSON: 9.5, true, "7", {"@time": "2026-01-31T09:30:00Z"}; other words are
+    texts. Lines that are no events are passed over, named, and end it with 4 when all is done.
+    """
+    address, rest = addressed(words or [])
+    if (file is None) != bool(rest):
+        raise typer.BadParameter("give a TYPE and values, or --file, not both")
+    batches: Iterator[list[Numbered]]
+    if file is None:
+        values = named_values(rest[1:], "attribute")
+        batches, total = iter([[(1, Event(rest[0], values, id=id, source=source))]]), 1
+    elif str(file) == "-":
+        batches, total = _standard_input(default_type), None
+    else:
+        batches, total = read_events(file, default_type), count_events(file)
+    work = _Work(batches, rate)
+
+    async def publishing() -> None:
+        async with connecting(address, authority, within) as client:
+            with progress() as bars:
+                await work.do(client, bars, total)
+
+    begun = time.monotonic()
+    run_loop(publishing)
+    seconds = round(time.monotonic() - begun, 3)
+    facts = {
+        "broker": work.broker,
+        "published": work.published,
+        "refused": work.refused,
+        "seconds": seconds,
+    }
+    (print_json if json else print_facts)(facts)
+    if work.refused:
+        raise FileRefused(str(file), work.first, f"{work.refused} lines are no events")
+
+
+class _Work:
+    """Events on their way out, and what became of them."""
+
+    def __init__(self, batches: Iterator[list[Numbered]], rate: float | None) -> None:
+        self._batches = batches
+        self._rate = rate
+        self.broker = ""
+        self.published = 0
+        self.refused = 0
+        self.first: int | None = None
+
+    async def do(self, client: Client, bars: Progress, total: int | None) -> None:
+        self.broker = client.broker
+        task = bars.add_task("publishing", total=total)
+        # Pieces of a twentieth of a second: a rate is kept, and a bar moves.
+        piece = _PIECE if self._rate is None else max(1, min(_PIECE, int(self._rate / 20)))
+        begun = time.monotonic()
+        for batch in self._batches:
+            events = [event for event in map(self._checked, batch) if event is not None]
+            for at in range(0, len(events), piece):
+                self.published += await client.publish_many(events[at : at + piece])
+                bars.update(task, completed=self.published + self.refused)
+                if self._rate is not None:
+                    due = begun + self.published / self._rate
+                    await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+    def _checked(self, one: Numbered) -> Event | None:
+        number, event = one
+        if isinstance(event, Event):
+            return event
+        self.first = self.first or number
+        self.refused += 1
+        if self.refused <= _SHOWN:
+            stderr.print(f"warning: line {number}: {event}", markup=False, style="yellow")
+        return None
+
+
+def _standard_input(default_type: str | None) -> Iterator[list[Numbered]]:
+    lines = ((n, one) for n, one in enumerate(typer.get_binary_stream("stdin"), 1) if one.strip())
+    # One at a time where somebody types, so that each is published when it was entered.
+    some = 1 if typer.get_text_stream("stdin").isatty() else BATCH
+    while batch := list(islice(lines, some)):
+        numbers, texts = zip(*batch, strict=True)
+        yield list(zip(numbers, events_of_texts(texts, default_type), strict=True))

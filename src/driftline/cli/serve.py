@@ -1,0 +1,136 @@
+"""`driftline serve`: run one broker until it is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli.check import JsonFlag
+from driftline.cli.output import print_json
+from driftline.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from driftline.net.server import Server
+
+
+class LogLevel(StrEnum):
+    """How much is said on standard error."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def serve(
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file; the options here change what it says.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the broker is called in the overlay. [default: broker]")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Port 0 takes any that is free. [default: 127.0.0.1:7400]"
+        ),
+    ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|URL",
+            help="Where what is durable survives: a file, postgresql://…, or memory: (nowhere). "
+            "[default: memory:]",
+        ),
+    ] = None,
+    health: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Answer /health there, over HTTP.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=HOST:PORT[:ROLE]",
+            help="A broker to dial, and what it is to us: peer, master, client or mesh. "
+            "NAME or NAME=ROLE waits until that one dials.",
+        ),
+    ] = None,
+    log_level: Annotated[
+        LogLevel, typer.Option(case_sensitive=False, help="On standard error.")
+    ] = LogLevel.INFO,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run one broker. It is ready when it says so; with --json, one object on standard output.
+
+    driftline serve --name london --journal london.journal
+
+    driftline serve --name paris --listen 127.0.0.1:7401 --peer london=127.0.0.1:7400
+
+    SIGTERM or Ctrl-C ends it when everything is stored; a second one at once. The other end of a
+    link must name it too. Exit codes: 0 it was asked to end; 1 it was asked twice, the address or
+    the journal is in use, or the journal broke; 4 the configuration or the journal was refused.
+    """
+    from driftline.net.config import read_config
+    from driftline.net.running import facts_of, run
+
+    _log(log_level)
+    given: dict[str, Any] = {"name": name, "listen": listen, "journal": journal, "health": health}
+    if peer:
+        given["peers"] = [_peer(one) for one in peer]
+    settings = read_config(config, given)
+
+    def ready(server: Server) -> None:
+        facts = facts_of(server)
+        log = logging.getLogger("driftline.broker")
+        log.info(_line(facts))
+        if json:
+            print_json(facts)
+            sys.stdout.flush()
+
+    asyncio.run(run(settings, ready, with_parent=with_parent))
+
+
+def _log(level: LogLevel) -> None:
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)-7s %(message)s", level=level.value.upper(), force=True
+    )
+    # What asyncio says of itself is of interest to nobody who runs a broker.
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+def _peer(text: str) -> dict[str, str]:
+    """A peer from NAME, NAME=ROLE, or NAME=HOST:PORT[:ROLE]."""
+    from driftline.broker.links import Role
+
+    name, equals, rest = text.partition("=")
+    if not name or (equals and not rest):
+        raise InvalidValue("--peer", "NAME=HOST:PORT[:ROLE]", repr(text))
+    if not equals:
+        return {"name": name}
+    if rest in tuple(Role):
+        return {"name": name, "role": rest}
+    address, colon, role = rest.rpartition(":")
+    if colon and role in tuple(Role):
+        return {"name": name, "address": address, "role": role}
+    return {"name": name, "address": rest}
+
+
+def _line(facts: dict[str, Any]) -> str:
+    """The one line that says that a broker is ready, and what it is."""
+    peers = ", ".join(
+        f"{one['broker']} ({one['role']}{'' if one['address'] else ', which dials'})"
+        for one in facts["peers"]
+    )
+    health = f", health {facts['health']}" if facts["health"] else ""
+    return (
+        f"{facts['broker']} is ready at {facts['address']}, journal {facts['journal']}{health}, "
+        f"peers {peers or 'none'}"
+    )

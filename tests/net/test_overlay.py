@@ -1,0 +1,236 @@
+"""Does one file start, look after and end several brokers, as the README says it?"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import driftline as dl
+from driftline.errors import FileRefused
+from driftline.net.config import read_config
+from driftline.net.overlay import read_plan, toml_of
+from driftline.net.overlay_state import is_up, read_state
+from tests.processes import ENVIRONMENT, READY, SOON, Running, until
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "overlay.toml"
+
+
+def test_the_example_is_five_brokers_without_a_circle():
+    plan = read_plan(EXAMPLE)
+    assert list(plan.brokers) == ["london", "paris", "rome", "newyork", "amsterdam"]
+    assert len(plan.links) == 4
+
+
+def test_what_is_written_for_a_broker_is_what_it_reads(tmp_path):
+    plan = read_plan(EXAMPLE)
+    for name, said in plan.brokers.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(toml_of(said))
+        config = read_config(path, environment={})
+        assert (config.name, str(config.listen)) == (name, said["listen"])
+        assert [peer.name for peer in config.peers] == [one["name"] for one in said["peers"]]
+
+
+def test_ports_that_are_not_said_are_free_and_not_the_same(tmp_path):
+    path = tmp_path / "many.toml"
+    path.write_text("".join(f"[brokers.b{n}]\n" for n in range(50)))
+    listens = {one["listen"] for one in read_plan(path).brokers.values()}
+    assert len(listens) == 50
+
+
+TWO = "[brokers.a]\n[brokers.b]\n"
+LINK = '[[links]]\nbetween = ["{}", "{}"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "tables [brokers.NAME]"),
+        ("x = ", "no TOML"),
+        ("x = 1\n" + TWO, "only advertised"),
+        ("journals = 1\n" + TWO, "journals"),
+        ("[brokers]\na = 1", "brokers.a"),
+        ("[brokers.'a/b']", "names of letters"),
+        ("[brokers.a]\npeers = []", "see links"),
+        ("[brokers.a]\nport = 1", "configuration"),
+        (TWO + LINK.format("a", "c"), "two of a, b"),
+        (TWO + LINK.format("a", "a"), "two of a, b"),
+        (TWO + LINK.format("a", "b") + 'role = "boss"', "role"),
+        (TWO + LINK.format("a", "b") * 2, "one between two"),
+        (
+            TWO + "[brokers.c]\n" + LINK.format("a", "b") + LINK.format("b", "c")
+            + LINK.format("c", "a"),
+            "no circle",
+        ),
+    ],
+)  # fmt: skip
+def test_a_file_that_says_no_overlay_is_refused_with_the_reason(tmp_path, text, problem):
+    path = tmp_path / "overlay.toml"
+    path.write_text(text)
+    with pytest.raises(FileRefused) as refused:
+        read_plan(path)
+    assert problem in str(refused.value)
+
+
+def readme_program():
+    text = (ROOT / "README.md").read_text()
+    (found,) = re.findall(r"```python\n(import driftline as dl\n.*?)```", text, re.DOTALL)
+    printed = re.search(r"It prints\s+((?:    .*\n)+)", text)
+    return found, [line.strip() for line in printed[1].splitlines()]
+
+
+@pytest.fixture(scope="module")
+def overlay(tmp_path_factory):
+    """The example, with other ports: those of the README may be somebody's."""
+    folder = tmp_path_factory.mktemp("overlay")
+    file = folder / "overlay.toml"
+    text = EXAMPLE.read_text()
+    free = read_plan(_portless(text, folder)).brokers.values()
+    ports = [one["listen"].rpartition(":")[2] for one in free]
+    said = sorted(set(re.findall(r"127\.0\.0\.1:(\d+)", text)))
+    moved = dict(zip(said, ports, strict=False))
+    file.write_text(_moved(text, moved))
+    running = Running(folder, "overlay", "up", file, "--json")
+    try:
+        up = running.object()
+        yield file, up, moved
+    finally:
+        running.process.send_signal(signal.SIGINT)
+        code = running.wait()
+        assert code == 0, running.err
+        assert not is_up(file.with_suffix(".run"))
+
+
+def _portless(text, folder):
+    path = folder / "ports.toml"
+    path.write_text(re.sub(r"(?m)^listen.*$", "", text))
+    return path
+
+
+def _moved(text, ports):
+    return re.sub(
+        r"127\.0\.0\.1:(\d+)", lambda found: f"127.0.0.1:{ports.get(found[1], found[1])}", text
+    )
+
+
+def at(up, name):
+    return next(one for one in up["brokers"] if one["name"] == name)
+
+
+def test_all_brokers_and_links_are_up(overlay):
+    file, up, _ = overlay
+    assert up["ready"]
+    assert all(one["up"] for one in (*up["brokers"], *up["links"]))
+    assert len({one["process"] for one in up["brokers"]}) == 5
+    assert read_state(file.with_suffix(".run"))["brokers"] == up["brokers"]
+
+
+def test_the_program_of_the_readme_does_what_the_readme_says(overlay, tmp_path):
+    _, _, ports = overlay
+    program, printed = readme_program()
+    assert len(program.splitlines()) == 10
+    path = tmp_path / "program.py"
+    path.write_text(_moved(program, ports))
+    done = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, timeout=READY, env=ENVIRONMENT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == printed
+
+
+def test_a_broker_that_is_killed_is_started_again_and_subscriptions_go_on(overlay):
+    file, up, _ = overlay
+    state = file.with_suffix(".run")
+    rome, newyork = at(up, "rome")["address"], at(up, "newyork")["address"]
+    with dl.connect(rome) as there, dl.connect(newyork) as here:
+        s = there.subscribe("SELECT * FROM quote WHERE price < :limit", {"limit": 10}, durable="d")
+        here.publish(dl.Event("quote", {"price": 9}))
+        assert s.next(SOON).values == {"price": 9}
+        # It lies between the two.
+        paris = at(read_state(state), "paris")
+        os.kill(paris["process"], signal.SIGKILL)
+        until(lambda: at(read_state(state), "paris")["restarts"] > paris["restarts"], READY)
+        until(lambda: all(one["up"] for one in read_state(state)["links"]), READY)
+        assert at(read_state(state), "paris")["process"] != paris["process"]
+        there.confirm(SOON)
+        here.publish(dl.Event("quote", {"price": 8}))
+        assert s.next(SOON).values == {"price": 8}
+        s.set(limit=7)
+        here.publish(dl.Event("quote", {"price": 8}))
+        here.publish(dl.Event("quote", {"price": 6}))
+        assert s.next(SOON).values == {"price": 6}
+        s.cancel()
+
+
+def test_a_second_one_of_the_same_file_is_refused_and_top_finds_all(overlay, tmp_path):
+    file, up, _ = overlay
+    second = Running(tmp_path, "overlay", "up", file)
+    assert second.wait() == 4
+    assert "up already" in second.err
+    until(lambda: all(one["up"] for one in read_state(file.with_suffix(".run"))["links"]))
+    shown = Running(tmp_path, "overlay", "status", file, "--json")
+    assert len(shown.object()["brokers"]) == 5
+    assert shown.wait() == 0
+    top = Running(tmp_path, "top", file, "--once", "--json", "--every", "0.1")
+    assert {one["broker"] for one in top.object()["brokers"]} == {
+        one["name"] for one in up["brokers"]
+    }
+    assert top.wait() == 0
+
+
+def test_one_that_is_detached_goes_on_until_it_is_ended(tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text(TWO + LINK.format("a", "b"))
+    up = Running(tmp_path, "overlay", "up", file, "--detach", "--json")
+    try:
+        found = up.object()
+        assert up.wait() == 0
+        with dl.connect(found["brokers"][0]["address"]) as client:
+            assert client.broker == "a"
+    finally:
+        down = Running(tmp_path, "overlay", "down", file)
+        code = down.wait()
+    assert code == 0, down.err
+    for one in found["brokers"]:
+        with pytest.raises(ProcessLookupError):
+            os.kill(one["process"], 0)
+    again = Running(tmp_path, "overlay", "down", file)
+    assert again.wait() == 4
+    assert "not up" in again.err
+
+
+def test_brokers_end_when_their_supervisor_is_killed(tmp_path):
+    file = tmp_path / "one.toml"
+    file.write_text("[brokers.a]\n")
+    up = Running(tmp_path, "overlay", "up", file, "--json")
+    try:
+        (broker,) = up.object()["brokers"]
+    finally:
+        up.process.kill()
+        up.wait()
+    end = time.monotonic() + SOON
+    while Path(f"/proc/{broker['process']}").exists() and not _is_zombie(broker["process"]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _is_zombie(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_a_broker_that_cannot_start_is_named_with_its_reason(tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text('[brokers.a]\n[brokers.b]\nlisten = "192.0.2.1:7400"\n')
+    up = Running(tmp_path, "overlay", "up", file)
+    assert up.wait() == 1
+    assert "broker b did not start: driftline: cannot listen on 192.0.2.1:7400" in up.err
+    assert "Traceback" not in up.err
