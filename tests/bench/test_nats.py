@@ -248,7 +248,7 @@ def test_what_is_acknowledged_is_kept():
 @pytest.fixture(scope="module")
 def report() -> Report:
     sizes = broker.Sizes(
-        share=0.05, repeats=1, paced_s=0.1, fan_out=200, durable=200, durable_s=5.0
+        share=0.05, repeats=1, paced_s=0.1, fan_out=200, durable=200, durable_s=5.0, scale=1_000
     )
     said: list[str] = []
     made = broker.run(False, said.append, sizes)
@@ -257,14 +257,26 @@ def report() -> Report:
 
 
 @needs_server
-def test_the_report_has_a_table_for_each_question_and_claims_nothing_without_us(report):
+def test_the_report_has_a_table_for_each_question(report):
     data = report.as_data()
-    assert list(data["saturated"]) == [broker.BY_SYMBOL, broker.BUCKETED]
-    assert data["fan_out"][broker.BY_SYMBOL]["messages_per_event"] == 200
-    assert len(report.rows) == 2
-    assert [len(table.rows) for table in report.more] == [4, 1, 2]
-    assert {claim.name for claim in report.claims} >= {"nats_events", "nats_cpu", "latency"}
-    assert all(claim.holds is None for claim in report.claims)
+    assert list(data["saturated"]) == [broker.OURS, broker.BY_SYMBOL, broker.BUCKETED]
+    for name in (broker.OURS, broker.BY_SYMBOL):
+        assert data["fan_out"][name]["messages_per_event"] == 200
+    assert len(report.rows) == 3
+    assert [len(table.rows) for table in report.more] == [6, 2, 3, 1, 1]
+    assert data["saturated"][broker.OURS]["messages_per_event"] == pytest.approx(1.05, abs=0.05)
+    measured = {claim.name for claim in report.claims if claim.measured is not None}
+    assert measured == {
+        "nats_events",
+        "nats_cpu",
+        "nats_bytes",
+        "nats_bucketed",
+        "latency p50",
+        "latency p99",
+        "durable",
+        "million",
+    }
+    assert report.figures["restore"]["subscriptions"] == 100
 
 
 @needs_server
@@ -279,7 +291,9 @@ def test_claims_are_ratios_to_the_broker_they_name(report):
     assert claims["nats_events"].measured == pytest.approx(12)
     assert claims["nats_events"].holds
     assert claims["nats_cpu"].measured == 1
-    assert claims["latency"].measured is None
+    del figures["saturated"][broker.OURS], figures["latency"][broker.OURS]
+    claims = {claim.name: claim for claim in broker.claims(figures)}
+    assert claims["nats_events"].measured is claims["latency p50"].measured is None
 
 
 def test_another_job_than_the_one_claimed_about_is_refused():

@@ -82,6 +82,8 @@ class Sizes:
     fan_out: int = 10_000
     durable: int = 20_000
     durable_s: float = 3.0
+    scale: int = 100_000
+    """Subscriptions on one broker; a tenth as many that are durable."""
 
 
 ENTRIES = (
@@ -95,7 +97,15 @@ DURABLE: tuple[Callable[[], Contestant], ...] = (
 )
 
 QUICK = Sizes()
-FULL = Sizes(full=True, repeats=5, paced_s=5.0, fan_out=50_000, durable=100_000, durable_s=10.0)
+FULL = Sizes(
+    full=True,
+    repeats=5,
+    paced_s=5.0,
+    fan_out=50_000,
+    durable=100_000,
+    durable_s=10.0,
+    scale=1_000_000,
+)
 
 
 def run(full: bool, say: Say, sizes: Sizes | None = None) -> Report:
@@ -113,7 +123,7 @@ def run(full: bool, say: Say, sizes: Sizes | None = None) -> Report:
             "fan_out": _fan_out(all_started, sizes, say),
         }
     figures["durable"] = _durable(sizes, say)
-    figures |= scale(sizes.full, say)
+    figures |= scale(sizes.scale, say)
     # How many others there were, before and after: ours are in the second one too.
     figures["load"].append(os.getloadavg()[0])
     first, *more = tables(figures)

@@ -197,10 +197,9 @@ def _resident_mb(pid: int) -> float:
     return int(words[1]) * _PAGE / 1e6
 
 
-def scale(full: bool, say: Say) -> dict[str, Any]:
-    """Both; a tenth of it unless it is full."""
-    share = 1 if full else 10
+def scale(count: int, say: Say) -> dict[str, Any]:
+    """So many, and a tenth of them durable."""
     return {
-        "million": asdict(million(1_000_000 // share, 10, say)),
-        "restore": asdict(restored(100_000 // share, say)),
+        "million": asdict(million(count, 10, say)),
+        "restore": asdict(restored(count // 10, say)),
     }

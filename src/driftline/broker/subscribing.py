@@ -189,9 +189,11 @@ class Subscribing:
     def wake(self, now: int) -> None:
         """Let variables that are calm by now be told by their values again."""
         for id in self._restless.due(now):
-            before = self._routed(id, self._edge.standing(id))
+            standing = self._edge.standing(id)
+            before = self._routed(id, standing) if self._routes else {}
             self._restless.calm(id, now)
-            self._let(self._routed(id, self._edge.standing(id)), before)
+            if self._routes:
+                self._let(self._routed(id, standing), before)
 
     def wake_at(self) -> int:
         """When `wake` has something to do."""

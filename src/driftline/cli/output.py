@@ -34,6 +34,12 @@ def print_json(data: object) -> None:
     sys.stdout.write(encoded.decode() + "\n")
 
 
+def print_json_line(data: object) -> None:
+    """One JSON object on a line of its own, at once: for whoever reads while we go on."""
+    sys.stdout.write(msgspec.json.encode(data, enc_hook=_encode).decode() + "\n")
+    sys.stdout.flush()
+
+
 def _encode(value: object) -> object:
     if isinstance(value, datetime | bytes):
         return value_to(value)

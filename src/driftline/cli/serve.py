@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_json
+from driftline.cli.output import print_json_line
 from driftline.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ def serve(
         log = logging.getLogger("driftline.broker")
         log.info(_line(facts))
         if json:
-            print_json(facts)
-            sys.stdout.flush()
+            print_json_line(facts)
 
     asyncio.run(run(settings, ready, with_parent=with_parent))
 
