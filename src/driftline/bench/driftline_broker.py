@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from driftline.bench.broker_contestant import Address, Appends, Load
 from driftline.bench.broker_job import Job
 from driftline.bench.cpu_clocks import process_cpu_s
+from driftline.client.address import BrokerAddress
 from driftline.kernels.bench_driftline import read_driftline
 from driftline.kernels.bench_tally import Inbox, Tally
 from driftline.model.event import Event
@@ -64,6 +65,10 @@ class Driftline:
     def start_again(self) -> Address:
         """Start it on what it kept."""
         assert self._folder is not None
+        if self._process is not None:
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
         config = str(self._folder / "broker.toml")
         command = [sys.executable, "-m", "driftline", "serve", "--config", config, "--json"]
         self._process = subprocess.Popen(
@@ -74,8 +79,8 @@ class Driftline:
         if not line:
             self.stop()
             raise RuntimeError("driftline serve did not start: see driftline serve --config")
-        host, _, port = json.loads(line)["address"].rpartition(":")
-        self._address = host, int(port)
+        address = BrokerAddress.of(json.loads(line)["address"])
+        self._address = address.host, address.port
         return self._address
 
     def stop(self) -> None:
@@ -87,6 +92,8 @@ class Driftline:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._process = self._folder = None
