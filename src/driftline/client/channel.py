@@ -10,7 +10,6 @@ import asyncio
 import os
 import random
 import ssl
-from collections.abc import Callable
 from typing import Protocol
 
 from driftline.client.address import BrokerAddress
@@ -275,6 +274,3 @@ def _reason(problem: Exception) -> str:
         if number > 0:
             return os.strerror(number).lower()
     return str(problem) or type(problem).__name__
-
-
-Send = Callable[[bytes], None]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import time
+from collections.abc import Coroutine, Iterable, Mapping
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -26,7 +27,13 @@ from driftline.client.advertised import Advertised
 from driftline.client.channel import Channel
 from driftline.client.publisher import Publisher
 from driftline.client.subscription import Subscription
-from driftline.errors import DriftlineError, InvalidValue, NotSupported, Unreachable
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    NotEffective,
+    NotSupported,
+    Unreachable,
+)
 from driftline.language.advertising import advertisement
 from driftline.language.builder import Term, select
 from driftline.language.sql import parse
@@ -82,7 +89,6 @@ class Client:
         self._held = False
         self._ended_by: DriftlineError | None = None
         self._connections = 0
-        self._up = asyncio.Event()
 
     async def open(self) -> Client:
         """Connect; `Unreachable` if nobody answers in time."""
@@ -496,15 +502,11 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 def _life() -> int:
     """A number that is higher each time a client begins to count what it publishes."""
-    import time
-
     return time.time_ns() // 1000
 
 
 def _counts_all_the_same(problem: DriftlineError) -> bool:
     """Is it in effect at the broker, though not everywhere?"""
-    from driftline.errors import NotEffective
-
     return isinstance(problem, NotEffective)
 
 
@@ -553,6 +555,3 @@ def _explanation(said: Any) -> Explanation:
         decided,
         tuple(_explanation(part) for part in parts),
     )
-
-
-Factory = Callable[[], Client]

@@ -8,7 +8,6 @@ each turn of the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 from driftline.errors import FrameRefused
@@ -179,6 +178,3 @@ class Connection(asyncio.BufferedProtocol):
     def information(self, name: str) -> object:
         """What the transport knows: see `asyncio.BaseTransport.get_extra_info`."""
         return None if self._transport is None else self._transport.get_extra_info(name)
-
-
-Factory = Callable[[], Connection]

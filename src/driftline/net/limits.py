@@ -19,8 +19,6 @@ class Limits:
 
     connections: int = 10_000
     """All at once; more are turned away."""
-    connections_each: int = 1_000
-    """Of one identity."""
     frame_bytes: int = FRAME_BYTES_MAX
     subscriptions: int = 200_000
     """Of one connection."""
