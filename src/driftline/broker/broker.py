@@ -72,10 +72,15 @@ from driftline.wire.events import decode_batch
 COUNTED_BITS = 36
 INCARNATIONS = 1 << 27
 """A broker may start so often: its numbers are to fit 63 bits."""
+MOMENTS = 1 << 21
+"""Two lives of one incarnation, if there is no journal to count them, are told apart so finely."""
+MOMENT_SHIFT = 15
 
 
 class Broker:
-    """Messages in, effects out. `incarnation` is higher each time a broker of this name starts."""
+    """Messages in, effects out. `incarnation` is higher each time a broker of this name starts, or
+    it is the same and the `moment` is higher.
+    """
 
     def __init__(
         self,
@@ -83,15 +88,17 @@ class Broker:
         incarnation: int = 1,
         settings: Settings | None = None,
         stored: Mapping[Key, object] | None = None,
+        moment: int = 0,
     ) -> None:
         if not 0 < incarnation < INCARNATIONS:
             raise InvalidValue(
                 "incarnation", f"a number from 1 to {INCARNATIONS - 1}", show(incarnation)
             )
+        assert 0 <= moment < MOMENTS
         self.name = name
         self.settings = settings or Settings()
         self.access: Access = Anyone()
-        self._counter = incarnation << COUNTED_BITS
+        self._counter = incarnation << COUNTED_BITS | moment << MOMENT_SHIFT
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__ if self.settings.stores else _put_nowhere
         self.edge = Edge(self.settings, put, self._count)
@@ -203,6 +210,8 @@ class Broker:
         elif known is None and role is Role.MESH:
             said += self._overtaken()
         said += self._resyncs.again(link, role)
+        # Behind all that is to be in effect.
+        said += self._waves.again(link, now)
         return self._out(self._settled(said, now))
 
     def disconnect(self, link: str, now: int) -> list[Effect]:
@@ -342,6 +351,7 @@ class Broker:
     def _leave(self, party: str) -> list[Effect]:
         """A party is gone for good: whatever it asked for and said is undone."""
         said = self._subscribing.leave(party) + self.advertising.leave(party)
+        self._waves.leave(party)
         self.edge.leave(party)
         return said
 
@@ -437,6 +447,10 @@ class Broker:
         """Somebody could not be told all that these views had to tell."""
         self.edge.views.lost(ids)
         return self._settled([], now)
+
+    def missed(self, ids: Iterable[str], now: int) -> list[Effect]:
+        """The same of a broker among others: views among these join again."""
+        return self._out(self.lost(ids, now))
 
     def tell_of(self, table: str, messages: list[Event], now: int) -> list[Effect]:
         """See `Outward`."""

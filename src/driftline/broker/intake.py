@@ -8,7 +8,8 @@ neighbour or something that evolves asks for; records that name no form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -249,7 +250,11 @@ class Intake:
         return Told(events, DeliverMany(raw, tuple(now)) if now else None, kept)
 
     def hard(
-        self, records: bytes | memoryview, one: Hard, forms: NDArray[np.int64]
+        self,
+        records: bytes | memoryview,
+        one: Hard,
+        forms: NDArray[np.int64],
+        own: Mapping[int, Form] = MappingProxyType({}),
     ) -> tuple[Event, str]:
         """The event of a hard record, and its trace; `FrameRefused` if it is none."""
         raw = bytearray(memoryview(records)[one.start : one.end])
@@ -259,4 +264,6 @@ class Intake:
             number = int(forms[local]) if local < len(forms) else -1
             if number >= 0:
                 known[local] = self._forms.known[number]
+            elif local in own:
+                known[local] = own[local]
         return read_record(raw, known)

@@ -185,7 +185,7 @@ class Publishing:
                 parcels: list[Parcel] = []
                 try:
                     for one in piece:
-                        event, _ = intake.hard(records, one, asked.forms)
+                        event, _ = intake.hard(records, one, asked.forms, asked.own)
                         try:
                             parcels.append(self._parcel(event, party, now, one.end - one.start))
                         except _REFUSED as problem:

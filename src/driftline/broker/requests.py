@@ -19,6 +19,7 @@ from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value
+from driftline.wire.forms import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class Publish:
 class PublishMany:
     """Tell everyone who is interested in these events, which lie as records (see `wire.compact`).
 
-    `forms` are the broker's numbers of the forms that the records name, -1 where there is none.
+    `forms` are the broker's numbers of the forms that the records name, -1 where there is none;
+    `own` are those that only the sender knows, because the broker knows too many.
     The first has the number, if they are counted, and the others the next ones; see `Publish`.
     """
 
@@ -98,6 +100,7 @@ class PublishMany:
     forms: NDArray[np.int64]
     number: int = 0
     life: int = 0
+    own: Mapping[int, Form] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from driftline.broker.broker import Broker
+from driftline.broker.broker import COUNTED_BITS, MOMENT_SHIFT, Broker
 from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
 from driftline.broker.joining import Joinable, groups, joined, subject_of
 from driftline.broker.links import Role
@@ -70,10 +70,11 @@ class Station:
         incarnation: int = 1,
         settings: Settings | None = None,
         stored: Mapping[Key, object] | None = None,
+        moment: int = 0,
     ) -> None:
-        self.broker = Broker(name, incarnation, settings, stored)
+        self.broker = Broker(name, incarnation, settings, stored, moment)
         self._links: dict[str, _Link] = {}
-        self._number = incarnation << 20
+        self._number = incarnation << COUNTED_BITS | moment << MOMENT_SHIFT
         self.refused = 0
 
     def begin(self, now: int) -> list[Effect]:
@@ -156,6 +157,10 @@ class Station:
     def ask(self, party: str, asked: Request, now: int) -> list[Effect]:
         """A party asks for something."""
         return self._and_wake(self._carried(self.broker.handle(asked, party, now), now), now)
+
+    def lost(self, ids: list[str], now: int) -> list[Effect]:
+        """Somebody could not be told all that these subscriptions had to tell."""
+        return self._and_wake(self._carried(self.broker.missed(ids, now), now), now)
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""

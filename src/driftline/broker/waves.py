@@ -34,6 +34,7 @@ class _Wave:
     request: str | None
     waiting: dict[str, None]
     until: int
+    asked: Ask | None = None
     silent: dict[str, None] = field(default_factory=dict)
     interested: bool = False
     again: Ask | None = None
@@ -47,8 +48,8 @@ class Waves:
 
     def __init__(self) -> None:
         self._waves: dict[str, _Wave] = {}
-        # Over, but somebody further round may still put the question.
-        self._over: dict[str, None] = {}
+        # Over, but somebody further round may still put the question; and who was silent.
+        self._over: dict[str, tuple[str, ...]] = {}
 
     def begin(
         self,
@@ -68,7 +69,7 @@ class Waves:
         if asked.token in self._waves:
             return self.answer(Answer(asked.token), sender, now)
         if asked.token in self._over:
-            return [Send(sender, Answer(asked.token))]
+            return [Send(sender, Answer(asked.token, self._over[asked.token]))]
         further = dict.fromkeys(link for link in links if link != sender)
         # Sooner than whoever asks, so that the answer comes in time.
         within = asked.within * 9 // 10
@@ -77,6 +78,7 @@ class Waves:
 
     def _pass_on(self, asked: Ask, wave: _Wave, now: int) -> list[Effect]:
         self._waves[asked.token] = wave
+        wave.asked = asked
         wave.links = tuple(wave.waiting)
         return [*(Send(link, asked) for link in wave.links), *self._ended(asked.token, now)]
 
@@ -92,6 +94,21 @@ class Waves:
             wave.waiting.clear()
         return self._ended(said.token, now)
 
+    def again(self, link: str, now: int) -> list[Effect]:
+        """A session on a link has begun: what was asked before it never came, or its answer."""
+        effects: list[Effect] = []
+        for wave in self._waves.values():
+            if link in wave.waiting and wave.asked is not None and wave.until > now:
+                effects.append(Send(link, replace(wave.asked, within=wave.until - now)))
+        return effects
+
+    def leave(self, party: str) -> None:
+        """A party has gone: nobody waits for the answers to what it asked."""
+        asked = [token for token, one in self._waves.items() if one.request and one.parent == party]
+        for token in asked:
+            del self._waves[token]
+            self._remember(token, ())
+
     def wake(self, now: int) -> list[Effect]:
         """Give up those who have not answered in time."""
         effects: list[Effect] = []
@@ -106,14 +123,17 @@ class Waves:
         """When the first of them is given up."""
         return min((wave.until for wave in self._waves.values()), default=NEVER)
 
+    def _remember(self, token: str, silent: tuple[str, ...]) -> None:
+        self._over[token] = silent
+        if len(self._over) > _REMEMBERED:
+            del self._over[next(iter(self._over))]
+
     def _ended(self, token: str, now: int) -> list[Effect]:
         wave = self._waves[token]
         if wave.waiting:
             return []
         del self._waves[token]
-        self._over[token] = None
-        if len(self._over) > _REMEMBERED:
-            del self._over[next(iter(self._over))]
+        self._remember(token, tuple(sorted(wave.silent)))
         if wave.again is not None and not wave.silent:
             once_more = _Wave(wave.parent, wave.request, dict.fromkeys(wave.links), wave.until)
             within = max(1, wave.until - now)

@@ -85,7 +85,8 @@ class Channel:
         while True:
             try:
                 line = await self._connect()
-            except (OSError, TimeoutError, FrameRefused) as problem:
+            except (OSError, TimeoutError, ValueError, FrameRefused) as problem:
+                # ValueError: a host that can be none.
                 why = self._problem = _reason(problem)
             else:
                 delay = DELAY_FIRST
@@ -117,7 +118,12 @@ class Channel:
         )
         _, line = await asyncio.wait_for(made, GREETING)
         line.send(frame(Kind.HELLO, asking.encode(self._hello)))
-        welcome = await asyncio.wait_for(line.welcome, GREETING)
+        try:
+            welcome = await asyncio.wait_for(line.welcome, GREETING)
+        except BaseException:
+            # Or it would be greeted later, as a second connection of this client.
+            line.abort()
+            raise
         self._line = line
         self._writable.set()
         self._owner.connected(welcome)
@@ -163,7 +169,9 @@ class Channel:
 
     # For the line
 
-    def _came(self, kind: Kind, payload: bytes) -> None:
+    def _came(self, line: _Line, kind: Kind, payload: bytes) -> None:
+        if self._line not in (None, line):
+            return  # There is another connection by now.
         if kind is Kind.GOODBYE:
             said = asking.decode_goodbye(payload)
             if not said.again:
@@ -215,7 +223,7 @@ class _Line(asyncio.Protocol):
         elif kind is Kind.PING:
             self.send(frame(Kind.PONG, payload))
         elif kind is not Kind.PONG:
-            self._channel._came(kind, payload)
+            self._channel._came(self, kind, payload)
 
     def _fail(self, problem: FrameRefused) -> None:
         if not self.welcome.done():
@@ -264,6 +272,10 @@ class _Line(asyncio.Protocol):
         self._why = why
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
 
 def _reason(problem: Exception) -> str:

@@ -89,6 +89,7 @@ class Client:
         self._held = False
         self._ended_by: DriftlineError | None = None
         self._connections = 0
+        self._up = asyncio.Event()
 
     async def open(self) -> Client:
         """Connect; `Unreachable` if nobody answers in time."""
@@ -163,13 +164,14 @@ class Client:
         )
 
     async def _begin(self, subscription: Subscription) -> None:
-        self._check_open()
+        await self._until_up()
         self._subscriptions[subscription._handle] = subscription
         request = self._request()
         try:
             said = await self._send(request, subscription._asking(request), again=False)
         except DriftlineError as problem:
-            if not _counts_all_the_same(problem):
+            # One that is not in effect everywhere yet counts all the same.
+            if not isinstance(problem, NotEffective):
                 self._subscriptions.pop(subscription._handle, None)
                 subscription._end(problem)
             raise
@@ -181,10 +183,17 @@ class Client:
     async def _ended(self, subscription: Subscription, *, for_good: bool) -> None:
         if self._subscriptions.pop(subscription._handle, None) is None:
             return
+        if self._ended_by is not None:
+            return
         kind = asking.Cancel if for_good else asking.Detach
-        if self._ended_by is None and self._channel.is_up:
+        if not self._channel.is_up:
+            if not (for_good and subscription.durable):
+                return  # It has ended with the connection.
+            await self._until_up()
             request = self._request()
-            await self._send(request, kind(request, subscription._handle), again=False)
+            await self._send(request, subscription._asking(request), again=False)
+        request = self._request()
+        await self._send(request, kind(request, subscription._handle), again=False)
 
     def _told_up_to(self, subscription: Subscription, number: int) -> None:
         if self._channel.is_up:
@@ -223,7 +232,9 @@ class Client:
         """
         await self._publisher.room()
         self._check_open()
-        await self._publisher.publish(_event(event), trace)
+        done = self._publisher.publish(_event(event), trace)
+        self._regulate()
+        await done
 
     async def publish_many(self, events: Iterable[Event]) -> int:
         """Publish many; how many there were, when all are acknowledged.
@@ -238,6 +249,8 @@ class Client:
             self._check_open()
             waiting.append(self._publisher.publish(_event(event)))
             total += 1
+            if total == 1:
+                self._regulate()
             if len(waiting) >= 10_000:
                 await _all(waiting)
                 waiting = []
@@ -257,6 +270,7 @@ class Client:
         """Say what will be published; `interested` says whether anybody wants it, as it changes."""
         text = str(advertisement(says) if isinstance(says, str) else says)
         one = Advertised(self._unadvertise, f"a{next(self._handles)}", text)
+        await self._until_up()
         self._advertised[one.id] = one
         request = self._request()
         try:
@@ -344,12 +358,21 @@ class Client:
         if of is not None:
             self._moves.setdefault(of._handle, []).append(done)
         self._channel.send(frame(Kind.REQUEST, payload))
+        self._regulate()
         try:
             return await done
         finally:
             self._asked.pop(request, None)
+            self._regulate()
             if of is not None and done in (moves := self._moves.get(of._handle, [])):
                 moves.remove(done)
+
+    async def _until_up(self) -> None:
+        """Wait until there is a connection; raises if there will be none."""
+        self._check_open()
+        while not self._channel.is_up:
+            await self._up.wait()
+            self._check_open()
 
     def _check_open(self) -> None:
         if self._ended_by is not None:
@@ -360,6 +383,7 @@ class Client:
     def connected(self, welcome: Welcome) -> None:
         """See `Owner`."""
         self.broker = welcome.broker
+        self._up.set()
         self._forms.clear()
         self._connections += 1
         if self._connections > 1:
@@ -379,24 +403,50 @@ class Client:
     async def _begin_anew(self, one: Subscription) -> None:
         if not one._begun or not one.active:
             return
-        one._gap()
+        one._lost()
         moves = [*self._moves.get(one._handle, ())]
+        came = one._came
         request = self._request()
         try:
             said = await self._send(request, one._asking(request, again=True), again=False)
+        except Unreachable:
+            return  # Lost once more: with the next connection all of it is tried again.
         except DriftlineError as problem:
             for move in moves:
                 _settle(move, problem)
-            if not _counts_all_the_same(problem) and not isinstance(problem, Unreachable):
+            if isinstance(problem, NotEffective):
+                await self._effective_late(one, came)
+            else:
                 self._subscriptions.pop(one._handle, None)
                 one._end(problem)
             return
         one._accepted(said)
         for move in moves:
             _settle(move, None)
+        self._effective(one, came)
+
+    async def _effective_late(self, one: Subscription, came: int) -> None:
+        """Somebody has not answered; it is in effect everywhere when everybody has."""
+        while one.active:
+            request = self._request()
+            asked = asking.Confirm(request, one._within_us or asking.WITHIN)
+            try:
+                await self._send(request, asked, again=False)
+            except NotEffective:
+                continue
+            except DriftlineError:
+                return  # It begins anew with the next connection, if there is one.
+            self._effective(one, came)
+            return
+
+    def _effective(self, one: Subscription, came: int) -> None:
+        """From here on it misses nothing; of what came since it was lost some may be missing."""
+        if one._came > came and one.active and not one.durable:
+            one._gap()
 
     def disconnected(self, why: str) -> None:
         """See `Owner`."""
+        self._up.clear()
         self._publisher.disconnected()
         lost = Unreachable(str(self.address), why)
         moving = {id(move) for moves in self._moves.values() for move in moves}
@@ -410,6 +460,7 @@ class Client:
 
     def _fail(self, problem: DriftlineError) -> None:
         self._ended_by = problem
+        self._up.set()
         for _, done in [*self._asked.values()]:
             _settle(done, problem)
         self._publisher.ended(problem)
@@ -473,6 +524,7 @@ class Client:
 
     def _reply(self, reply: asking.Reply) -> None:
         if self._publisher.answered(reply):
+            self._regulate()
             return
         found = self._asked.get(reply.request)
         if found is None:
@@ -483,12 +535,17 @@ class Client:
     def _taken(self, count: int) -> None:
         """So many notifications wait less; held back while too many do."""
         self._waiting -= count
-        if self._waiting > PENDING_MOST and not self._held:
-            self._held = True
-            self._channel.hold(True)
-        elif self._held and self._waiting <= PENDING_MOST // 2:
-            self._held = False
-            self._channel.hold(False)
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read on, or not: not while too much waits, but while a reply is waited for. It comes
+        behind notifications, and who waits for it may be the one who is to look at these.
+        """
+        most = PENDING_MOST // 2 if self._held else PENDING_MOST
+        held = self._waiting > most and not self._asked and self._publisher.is_idle
+        if held != self._held:
+            self._held = held
+            self._channel.hold(held)
 
     def _spawn(self, what: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(what)
@@ -503,11 +560,6 @@ _TASKS: set[asyncio.Task[None]] = set()
 def _life() -> int:
     """A number that is higher each time a client begins to count what it publishes."""
     return time.time_ns() // 1000
-
-
-def _counts_all_the_same(problem: DriftlineError) -> bool:
-    """Is it in effect at the broker, though not everywhere?"""
-    return isinstance(problem, NotEffective)
 
 
 def _settle(done: asyncio.Future[Any], problem: DriftlineError | None, value: Any = None) -> None:

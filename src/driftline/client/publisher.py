@@ -55,6 +55,11 @@ class Publisher:
         self._forms: dict[Form, int] = {}
         self._up = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing waiting to be acknowledged?"""
+        return self._open is None and not self._unanswered
+
     async def room(self) -> None:
         """Wait until more may be published."""
         await self._room.wait()

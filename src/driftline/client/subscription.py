@@ -86,6 +86,9 @@ class Subscription:
         self._news = asyncio.Event()
         self._problem: DriftlineError | None = None
         self._begun = False
+        self._came = 0
+        """How many things it was told."""
+        self._known = False
         # The numbers of what was handed out, what was dealt with, and what the broker knows of.
         self._had = 0
         self._dealt = 0
@@ -224,7 +227,8 @@ class Subscription:
 
     def _pop(self) -> Notification:
         told = self._pending.popleft()
-        self._keeper._taken(1)
+        if self.active:
+            self._keeper._taken(1)
         # The next one may be a part of what has the same number.
         if told.number and not (self._pending and self._pending[0].number == told.number):
             self._had = told.number
@@ -309,15 +313,25 @@ class Subscription:
             self._keeper._taken(1)
             return
         self._pending.append(told)
+        self._came += 1
         self._news.set()
 
-    def _gap(self) -> None:
-        """The connection was lost: something may not have been told."""
+    def _lost(self) -> None:
+        """The connection was lost: something may not have been told, or will be told again."""
         if not self.durable:
-            self._keeper._taken(-1)
-            self._put(Notification(NotificationKind.GAP, {}, 0, self.epoch))
+            self._gap()
+            return
+        self._keeper._taken(len(self._pending))
+        self._pending.clear()
+
+    def _gap(self) -> None:
+        self._keeper._taken(-1)
+        self._put(Notification(NotificationKind.GAP, {}, 0, self.epoch))
 
     def _end(self, problem: DriftlineError | None) -> None:
+        if self.active:
+            # Who ends it may never look at what is left.
+            self._keeper._taken(len(self._pending))
         self.active = False
         self._problem = problem
         if self._acking is not None:
@@ -328,6 +342,11 @@ class Subscription:
     def _accepted(self, said: Any) -> None:
         """It has begun; one that was there before may have come further."""
         self.resumed = bool(said.get("resumed"))
+        if self.durable and self._known and not self.resumed:
+            # The broker has lost it, and numbers anew.
+            self._had = self._dealt = self._acked = 0
+            self._gap()
+        self._known = True
         self._moved_by_another(said["epoch"], said.get("params"))
 
     def _moved_by_another(self, epoch: int, said: dict[str, Any] | None) -> None:

@@ -8,6 +8,8 @@ each turn of the loop.
 from __future__ import annotations
 
 import asyncio
+import asyncio.trsock
+import socket
 from typing import Protocol
 
 from driftline.errors import FrameRefused
@@ -15,6 +17,12 @@ from driftline.errors import FrameRefused
 READ_BYTES = 1 << 18
 WRITE_HIGH = 1 << 18
 """From so many bytes on that the system has not taken, a connection is stuffed."""
+UNREAD_MOST = 1 << 20
+"""Who leaves so many bytes of replies unread is not listened to until it reads them."""
+
+
+_UNREAD = "unread"
+_INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 
 class Service(Protocol):
@@ -66,6 +74,8 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ""
         self._why = "the other end has closed it"
         self._held: set[str] = set()
+        self.must_read = False
+        """Is it to read replies before it may ask for more?"""
 
     # From the loop
 
@@ -108,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.stuffed = False
+        self.release(_UNREAD)
         if self.service is not None:
             self.service.eased()
 
@@ -129,13 +140,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         """Hand over what is to be sent."""
-        if self._transport is None or not self._out:
+        if self._transport is None or self._transport.is_closing() or not self._out:
             self._out.clear()
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
         self.sent += len(data)
         self._transport.write(data)
+        if self.must_read and self.unsent > UNREAD_MOST:
+            self.hold(_UNREAD)
 
     @property
     def unsent(self) -> int:
@@ -148,6 +161,11 @@ class Connection(asyncio.BufferedProtocol):
         """Can something be sent?"""
         return self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def is_held(self) -> bool:
+        """Is it not listened to, for a reason that is not its own?"""
+        return bool(self._held - {_UNREAD})
+
     def hold(self, why: str) -> None:
         """Read nothing for now; whoever sends notices when the buffers are full."""
         if not self._held and self.is_open:
@@ -157,6 +175,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def release(self, why: str) -> None:
         """Read on, unless it is held for another reason."""
+        if why not in self._held:
+            return
         self._held.discard(why)
         if not self._held and self.is_open:
             assert self._transport is not None
@@ -174,6 +194,24 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._why = why
             self._transport.abort()
+
+    def notice_loss(self, seconds: int) -> None:
+        """Let the system find out in so many seconds that the other end is no longer there.
+
+        By itself it would take a quarter of an hour, and after a while try again only every two
+        minutes: a network that is there again would go unnoticed.
+        """
+        line = self.information("socket")
+        if not isinstance(line, asyncio.trsock.TransportSocket) or line.family not in _INTERNET:
+            return
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        third = max(1, seconds // 3)
+        wanted = {"TCP_KEEPIDLE": third, "TCP_KEEPINTVL": third, "TCP_KEEPCNT": 2}
+        wanted["TCP_USER_TIMEOUT"] = 1000 * seconds
+        for name, value in wanted.items():
+            # Not every system has all of them.
+            if hasattr(socket, name):
+                line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def information(self, name: str) -> object:
         """What the transport knows: see `asyncio.BaseTransport.get_extra_info`."""

@@ -76,6 +76,8 @@ class Driver:
         self._loop = loop
         self._submitted = 0
         self._committed = 0
+        self._todo: deque[Effect] = deque()
+        self._performing = False
         self._behind: deque[tuple[int, Effect]] = deque()
         self._wakes = NEVER
         self._timer: asyncio.TimerHandle | None = None
@@ -107,20 +109,40 @@ class Driver:
         """A link is up again: what was lost on it is said anew without waiting."""
         self.perform(self.station.retry(link, self.clock.now()))
 
+    def lost(self, ids: list[str]) -> None:
+        """Something was not told to these subscriptions."""
+        self.perform(self.station.lost(ids, self.clock.now()))
+
     def _do(self, what: Callable[[int], list[Effect]]) -> None:
         self.perform(what(self.clock.now()))
 
     # Effects
 
     def perform(self, effects: list[Effect]) -> None:
-        """Do all this, in order, as far as it need not wait."""
-        for effect in effects:
-            if isinstance(effect, Store):
-                self._store(effect)
-            elif self._submitted == self._committed or self._is_free(effect):
-                self._one(effect)
-            else:
-                self._behind.append((self._submitted, effect))
+        """Do all this, in order, as far as it need not wait.
+
+        What one effect leads to comes behind all that is to be done already: frames of a link, and
+        what is stored, must not overtake one another.
+        """
+        self._todo.extend(effects)
+        if not self._performing:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._performing = True
+        try:
+            while self._behind and self._behind[0][0] <= self._committed:
+                self._one(self._behind.popleft()[1])
+            while self._todo:
+                effect = self._todo.popleft()
+                if isinstance(effect, Store):
+                    self._store(effect)
+                elif self._submitted == self._committed or self._is_free(effect):
+                    self._one(effect)
+                else:
+                    self._behind.append((self._submitted, effect))
+        finally:
+            self._performing = False
 
     def _is_free(self, effect: Effect) -> bool:
         """Need it not wait for what is being stored?"""
@@ -147,8 +169,7 @@ class Driver:
             self._world.failed(problem)
             return
         self._committed = number
-        while self._behind and self._behind[0][0] <= number:
-            self._one(self._behind.popleft()[1])
+        self._go_on()
 
     @property
     def waiting(self) -> int:
@@ -190,3 +211,4 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._behind.clear()
+        self._todo.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,13 +21,19 @@ from driftline.broker.kept import Kept
 from driftline.broker.queue import Outgoing
 from driftline.broker.requests import PublishMany
 from driftline.broker.session import NEVER
-from driftline.errors import DriftlineError, FrameRefused, LimitReached, NotAllowed
+from driftline.errors import (
+    DriftlineError,
+    FrameRefused,
+    InvalidValue,
+    LimitReached,
+    NotAllowed,
+)
 from driftline.net.connection import Connection
 from driftline.net.telling import Told, framed, gap, told
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, encode, refusal
 from driftline.wire.compact import split_records
-from driftline.wire.forms import NO_FORM
+from driftline.wire.forms import NO_FORM, Form, check_form
 from driftline.wire.notices import marks_of, read_notice, remarked
 from driftline.wire.publishing import HEAD as BATCH_HEAD
 from driftline.wire.refusal import refused
@@ -37,18 +44,26 @@ if TYPE_CHECKING:
 
 UNKNOWN = -(1 << 40)
 """No form goes by this number on a connection."""
+ASKED_MOST = 1000
+"""So many questions to all brokers may be open; who has more is not listened to meanwhile."""
+_AT_HAND = 256
 _ROOM = 1 << 18
 """So many bytes of what waited are sent before the connection is asked again."""
 
 
 @dataclass(slots=True)
 class Channel:
-    """A durable subscription that a guest is attached to, and how far it was told."""
+    """A durable subscription that a guest is attached to, and how far it was told.
+
+    What is kept for it, up to the number `stored`, is the broker's to keep and to limit; a few that
+    are to be told next are at hand.
+    """
 
     handle: int
     party: str
     sent: int
-    backlog: deque[Deliver | Kept] = field(default_factory=deque)
+    stored: int
+    at_hand: deque[Deliver | Kept] = field(default_factory=deque)
 
 
 class _Batch(NamedTuple):
@@ -74,6 +89,7 @@ class Guest:
     def __init__(self, server: Server, connection: Connection, name: str, life: int) -> None:
         self.server = server
         self.connection = connection
+        connection.must_read = True
         self.name = name
         """The party that it is."""
         self.life = life
@@ -87,8 +103,11 @@ class Guest:
         """Does everything go straight out, as long as the connection takes it?"""
         self._forms_in: NDArray[np.int64] = np.full(16, UNKNOWN, np.int64)
         self._forms_out: set[int] = set()
+        self._own: dict[int, Form] = {}
+        self._missed: set[int] = set()
         self._batches: dict[str, list[_Sent]] = {}
-        self._counted = 0
+        self.asked: set[str] = set()
+        """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
         self._filled = 0.0
         self._waking = NEVER
@@ -103,8 +122,7 @@ class Guest:
     @property
     def waiting(self) -> int:
         """Bytes that wait for the connection to take them."""
-        kept = sum(len(channel.backlog) for channel in self.channels.values())
-        return self.out.pending_bytes + self.connection.unsent + kept
+        return self.out.pending_bytes + self.connection.unsent
 
     # What comes
 
@@ -150,9 +168,17 @@ class Guest:
         while number >= len(self._forms_in):
             more = np.full(len(self._forms_in), UNKNOWN, np.int64)
             self._forms_in = np.concatenate([self._forms_in, more])
+        try:
+            check_form(form)
+        except InvalidValue as problem:
+            raise refused("form", "one that events can have", str(problem)) from None
         known = self.server.broker.publishing.forms.number(form)
+        self._own.pop(number, None)
         if known == NO_FORM:
-            raise refused("form", "one that events can have, and fewer in all", f"{len(form.type)}")
+            # There are too many for all to know: its events are read one by one.
+            self._own[number] = form
+            self._forms_in[number] = UNKNOWN
+            return
         try:
             names = [name for name, _ in form.fields]
             self.server.broker.access.publish(self.name, form.type, names)
@@ -186,10 +212,11 @@ class Guest:
             self._publish_some(sent, first, b"".join(parts))
 
     def _publish_some(self, sent: list[_Sent], number: int, records: bytes | memoryview) -> None:
-        self._counted += 1
-        request = f"e{self._counted}"
+        # Never the name of an earlier one, not even of a connection of this client that is no
+        # more: a reply to that may still wait for the journal.
+        request = self.server.number("e")
         self._batches[request] = sent
-        asked = PublishMany(request, records, self._forms_in, number, self.life)
+        asked = PublishMany(request, records, self._forms_in, number, self.life, self._own)
         self.server.driver.ask(self.name, asked)
 
     def answered(self, reply: Reply) -> None:
@@ -232,6 +259,18 @@ class Guest:
             self.connection.hold("rate")
             delay = -self._tokens / rate
             self.server.loop.call_later(delay, self.connection.release, "rate")
+
+    def asks_all(self, name: str) -> None:
+        """A question of its is put to all brokers."""
+        self.asked.add(name)
+        if len(self.asked) > ASKED_MOST:
+            self.connection.hold("asked")
+
+    def answered_by_all(self, name: str) -> None:
+        """A question of its was answered."""
+        self.asked.discard(name)
+        if len(self.asked) == ASKED_MOST:
+            self.connection.release("asked")
 
     # What it is told
 
@@ -340,6 +379,7 @@ class Guest:
                     if lost:
                         assert isinstance(handle, int)
                         self.connection.send(gap(handle, lost))
+                        self._missed.add(handle)
                 if one.item is None:
                     continue
                 data = one.item.data
@@ -355,6 +395,21 @@ class Guest:
             self.connection.flush()
         self.server.check_blocked(self)
         self._wake_at(self.out.wake_at())
+        if self._missed:
+            self._rejoin()
+
+    def _rejoin(self) -> None:
+        """Let views that have missed something be told anew what they are about.
+
+        Not before all that waits was told: who is slow would miss some of that too.
+        """
+        out = self.out
+        done = [one for one in self._missed if one not in out or not out.counts(one).waiting]
+        self._missed.difference_update(done)
+        ids = [self.handles[handle] for handle in done if handle in self.handles]
+        if ids:
+            # Behind what is being done just now.
+            self.server.loop.call_soon(self.server.driver.lost, ids)
 
     def _wake_at(self, time: int) -> None:
         if self.connection.stuffed or time in (0, NEVER) or time >= self._waking:
@@ -374,21 +429,34 @@ class Guest:
         """Tell what is kept for a durable subscription from here on, behind a number."""
         known = self.server.edge.parties[party]
         after = max(after, known.had)
-        channel = self.channels[party] = Channel(handle, party, after)
-        channel.backlog.extend(one for one in known.waiting if one.last > after)
+        stored = known.waiting[-1].last if known.waiting else after
+        channel = self.channels[party] = Channel(handle, party, after, stored)
         return channel
 
     def kept(self, channel: Channel, one: Deliver | Kept) -> None:
         """Something is kept for a durable subscription, and may be told."""
         if one.last <= channel.sent:
             return
-        channel.backlog.append(one)
+        if channel.sent >= channel.stored:
+            channel.at_hand.append(one)
+        channel.stored = max(channel.stored, one.last)
         self.catch_up(channel)
+
+    def _at_hand(self, channel: Channel) -> bool:
+        """Is there something to be told next?"""
+        if not channel.at_hand and channel.sent < channel.stored:
+            party = self.server.edge.parties.get(channel.party)
+            kept = party.waiting if party is not None else ()
+            left = (one for one in kept if channel.sent < one.last <= channel.stored)
+            channel.at_hand.extend(islice(left, _AT_HAND))
+            if not channel.at_hand:
+                channel.sent = channel.stored
+        return bool(channel.at_hand)
 
     def catch_up(self, channel: Channel) -> None:
         """Tell what was kept, as far as the connection takes it."""
-        while channel.backlog and not self.connection.stuffed and self.connection.is_open:
-            one = channel.backlog.popleft()
+        while not self.connection.stuffed and self.connection.is_open and self._at_hand(channel):
+            one = channel.at_hand.popleft()
             if one.last <= channel.sent:
                 continue
             head = channel.handle.to_bytes(4, "little")

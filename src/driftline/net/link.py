@@ -14,7 +14,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from driftline.broker.links import Role
-from driftline.errors import FrameRefused
+from driftline.errors import DriftlineError, FrameRefused
 from driftline.net.config import Address
 from driftline.net.connection import Connection
 from driftline.wire import asking
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _PRELUDE = struct.Struct("<BBBBI")
 DELAY_FIRST = 0.05
 DELAY_LAST = 5.0
+CROSSING = 2.0
+"""So many seconds after a connection began another may be one that was dialled meanwhile."""
+SILENT_MOST = 20
+"""So many seconds what was sent may stay unacknowledged by the other's system: then it is gone."""
 UNSENT_MOST = 1 << 24
 """What a neighbour does not take beyond this is lost: the session says it again."""
 
@@ -52,6 +56,7 @@ class Link:
         self.problem = ""
         """Why there was no connection, when it was last tried."""
         self._wire: Wire | None = None
+        self._since = 0.0
         self._dialling: asyncio.Task[None] | None = None
 
     @property
@@ -79,8 +84,18 @@ class Link:
             self._wire.connection.send(data)
 
     def joined(self, wire: Wire) -> None:
-        """There is a connection; one that there was before is no longer listened to."""
-        before, self._wire = self._wire, wire
+        """There is a connection; one that there was before is no longer listened to.
+
+        If both ends dial, their connections may cross, and each end would end the one that the
+        other keeps. So for a while the one counts that the end with the lower name has dialled.
+        """
+        before, now = self._wire, self.server.loop.time()
+        if before is not None and before.dialled is not wire.dialled:
+            mine = self.server.broker.name < self.name
+            if before.dialled is mine and now - self._since < CROSSING:
+                wire.connection.close("there is another connection")
+                return
+        self._wire, self._since = wire, now
         self.problem = ""
         if before is not None:
             before.connection.close("there is another connection")
@@ -103,7 +118,8 @@ class Link:
         while (address := self.address) is not None:
             try:
                 await self._dial_once(address)
-            except (TimeoutError, OSError, FrameRefused) as problem:
+            except (TimeoutError, OSError, ValueError, DriftlineError) as problem:
+                # ValueError: a host that can be none.
                 self.problem = str(problem) or type(problem).__name__
             if self.is_up:
                 return
@@ -119,8 +135,13 @@ class Link:
         connecting = server.loop.create_connection(
             lambda: Connection(_Dialled(server, wire)), address.host, address.port, ssl=context
         )
-        await asyncio.wait_for(connecting, server.limits.greeting)
-        await asyncio.wait_for(wire.greeted.wait(), server.limits.greeting)
+        _, connection = await asyncio.wait_for(connecting, server.limits.greeting)
+        try:
+            await asyncio.wait_for(wire.greeted.wait(), server.limits.greeting)
+        except BaseException:
+            # Who answers later would find that nobody waits any more.
+            connection.abort("no greeting came in time")
+            raise
 
 
 class _Dialled:
@@ -153,6 +174,7 @@ class Wire:
     def __init__(self, server: Server, link: Link | None = None) -> None:
         self.server = server
         self.link = link
+        self.dialled = link is not None
         self.greeted = asyncio.Event()
 
     def greet(self) -> None:
@@ -183,6 +205,7 @@ class Wire:
             self.link = link
             self.greet()
         self.greeted.set()
+        self.connection.notice_loss(SILENT_MOST)
         link.joined(self)
 
     # For the connection

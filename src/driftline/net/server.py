@@ -50,6 +50,8 @@ ANYONE = "anyone"
 _MUCH = 1 << 15
 _DEFERRED_MOST = 4
 """So many turns of the loop what is to be sent may wait while more comes in."""
+_TICK = 2_000_000
+"""Microseconds of one incarnation, where it is told by the clock."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -114,7 +116,8 @@ class Server:
             # All of what is loaded stays: looking for what may go takes half of the time.
             gc.disable()
             stored = await self.loop.run_in_executor(None, journal.load)
-            self.station = Station(config.name, self.incarnation, settings, stored)
+            moment = self.clock.now() % _TICK
+            self.station = Station(config.name, self.incarnation, settings, stored, moment)
             gc.freeze()
         except BaseException:
             journal.close()
@@ -295,7 +298,9 @@ class Server:
         if self.draining:
             return
         for guest in [*self.guests.values()]:
-            if guest.connection.received == guest.heard:
+            if guest.connection.is_held and guest not in self._blocking:
+                guest.silent = 0  # It may have said something, and was not listened to.
+            elif guest.connection.received == guest.heard:
                 guest.silent += 1
                 if guest.silent >= 3:
                     guest.connection.abort("it has been silent for too long")
@@ -320,6 +325,9 @@ class Server:
             before.connection.close("there is another connection of this client")
             self.gone(before, "there is another connection of this client")
         self.broker.enter(name, durable=False)
+        if self.broker.publishing.numbers.get(name, (hello.life, 0))[0] != hello.life:
+            # It counts anew, by a clock that may be behind: what it says is not what came before.
+            self.broker.publishing.leave(name)
         guest = self.guests[name] = Guest(self, connection, name, hello.life)
         if self.counters.held_for_journal:
             connection.hold("journal")
@@ -349,6 +357,8 @@ class Server:
                 del self._attached[party]
         for id in guest.advertised:
             self._watched.pop((guest.name, id), None)
+        for name in guest.asked:
+            self._awaited.pop(name, None)
         self._unblock(guest)
         self.driver.ask(guest.name, Leave(""))
         self.loop.call_later(PUBLISHER_REMEMBERED, self._forget_publisher, guest.name)
@@ -450,10 +460,14 @@ class Server:
 
     def await_reply(self, done: Callable[[Reply], None]) -> str:
         """The name of a request whose reply is to be handed on."""
-        self._counted += 1
-        name = f"r{self._counted}"
+        name = self.number("r")
         self._awaited[name] = done
         return name
+
+    def number(self, kind: str) -> str:
+        """A name for a request that no other has had."""
+        self._counted += 1
+        return f"{kind}{self._counted}"
 
     def poll(self, name: str) -> None:
         """See `World`."""
@@ -583,4 +597,4 @@ def _by_clock(clock: BrokerClock) -> int:
     way to begin above all that it numbered. It is enough until 2034, when a format with longer
     numbers must have come.
     """
-    return max(1, (clock.now() // 1_000_000 - 1_767_225_600) // 2)
+    return max(1, clock.now() // _TICK - 1_767_225_600 // 2)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # The same text, with other parameters, stands for many: reading it is most of the work.
 _read = lru_cache(maxsize=4096)(parse)
 _SHORT = 1000
+WITHIN_MOST = 600_000_000
+"""Nobody is waited for longer than so many microseconds, whatever was asked for."""
 INTEREST_EVERY = 1.0
 """So often, in seconds, is it asked anew whether anybody wants what is watched."""
 
@@ -138,6 +140,7 @@ class Serving:
             server.broker.enter(party, durable=True)
             wanted = standing
         elif known.statement != stated(standing.statement):
+            _check_kind(known.statement, stated(standing.statement))
             wanted = known.restated(stated(standing.statement), standing.params)
         elif not replace(known, epoch=0, start_us=0).same(
             replace(standing, epoch=0, start_us=0, statement=known.statement)
@@ -191,9 +194,8 @@ class Serving:
         id, standing = self._standing(guest, asked.handle)
         statement = self._statement(asked.text)
         self._server.broker.access.subscribe(guest.name, statement)
-        if isinstance(standing.statement, View) and standing.statement.asked() != statement:
-            why = "a view's condition stays; its parameters can move"
-            raise NotSupported(asked.text, why)
+        if not isinstance(standing.statement, View) or standing.statement.asked() != statement:
+            _check_kind(standing.statement, stated(statement))
         self._move(
             guest, asked, id, standing.restated(stated(statement), self._params(asked.params))
         )
@@ -274,8 +276,7 @@ class Serving:
         def done(reply: Reply) -> None:
             guest.reply(asked.request, {"interested": reply.interested, "silent": reply.silent})
 
-        wanted = requests.Interested(self._name(done), says, asked.within)
-        self._server.driver.ask(guest.name, wanted)
+        self._put(guest, done, lambda name: requests.Interested(name, says, _bounded(asked.within)))
 
     def look(self, guest: Guest, id: str, says: Any) -> None:
         """Find out whether anybody wants what was advertised, and say so if that is news."""
@@ -286,7 +287,7 @@ class Serving:
                 said = encode(Interest(id, reply.interested))
                 guest.connection.send(frame(Kind.TOLD, said))
 
-        self._server.driver.ask(guest.name, requests.Interested(self._name(done), says))
+        self._put(guest, done, lambda name: requests.Interested(name, says))
 
     def _declare(self, guest: Guest, asked: asking.Declare) -> None:
         declaration = TableDeclaration.of(asked.table, asked.key, asked.ticks)
@@ -399,7 +400,34 @@ class Serving:
             else:
                 guest.reply(request, value)
 
-        self._server.driver.ask(guest.name, requests.Confirm(self._name(done), within))
+        self._put(guest, done, lambda name: requests.Confirm(name, _bounded(within)))
+
+    def _put(
+        self, guest: Guest, done: Callable[[Reply], None], make: Callable[[str], requests.Request]
+    ) -> None:
+        """Put a question to everybody; a guest that goes does not wait for the answer."""
+
+        def answered(reply: Reply) -> None:
+            guest.answered_by_all(name)
+            done(reply)
+
+        name = self._name(answered)
+        guest.asks_all(name)
+        self._server.driver.ask(guest.name, make(name))
+
+
+def _bounded(within: int) -> int:
+    return min(within, WITHIN_MOST)
+
+
+def _check_kind(known: Statement, wanted: Statement) -> None:
+    """Raise if one cannot take the other's place: what waits was found for the one."""
+    if isinstance(known, View):
+        why = "a view's condition stays; its parameters can move"
+        raise NotSupported(str(wanted), why)
+    if type(known) is not type(wanted):
+        why = f"it would take the place of {str(known)[:200]}, which is of another kind"
+        raise NotSupported(str(wanted), why)
 
 
 def _packed(one: Any) -> list[object]:

@@ -34,6 +34,8 @@ WITHIN = 10 * SECOND
 
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Handle: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**30)]
+"""On notices it has 32 bits; from here on nobody moves anything so often that they do not do."""
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_BYTES_MAX // 4)]
 Text: TypeAlias = Annotated[str, Meta(max_length=1 << 20)]
 Params: TypeAlias = dict[Name, Any]
@@ -98,7 +100,7 @@ class Subscribe(_Message):
     durable: Name = ""
     after: Number = 0
     policy: dict[Name, Any] = {}
-    epoch: Number = 0
+    epoch: Epoch = 0
     again: bool = False
     """I had it on a connection before: if another has moved it since `epoch`, that stands."""
 

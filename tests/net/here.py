@@ -1,0 +1,39 @@
+"""How do tests come by a broker in their own process, where its insides can be seen?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from driftline.net.config import config_of
+from driftline.net.server import Server
+
+
+@asynccontextmanager
+async def served(**said: Any) -> AsyncIterator[Server]:
+    """A broker on a free port. Whatever nobody caught fails the test when it is over."""
+    uncaught: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: uncaught.append(context))
+    server = Server(config_of({"name": "b", "listen": "127.0.0.1:0", **said}))
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.drain(5)
+    assert not uncaught, uncaught
+
+
+def address(server: Server) -> str:
+    """Where clients find it."""
+    return f"driftline://{server.address}"
+
+
+async def eventually(what: Callable[[], bool], within: float = 10.0) -> None:
+    """Wait until something is so."""
+    deadline = asyncio.get_running_loop().time() + within
+    while not what():
+        assert asyncio.get_running_loop().time() < deadline, f"not so within {within:g} s"
+        await asyncio.sleep(0.01)

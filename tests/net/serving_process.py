@@ -1,0 +1,112 @@
+"""What runs in the process of a broker that is tested?
+
+A server of a configuration given as JSON. Its port is said on standard output, and it ends in peace
+on SIGTERM. An exception that nobody caught ends the process at once, with a code of its own: a
+broker must never go on as if nothing had been. Each line on standard input is a question or an
+order, as JSON, and is answered with a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from driftline.errors import DriftlineError
+from driftline.net.clock import BrokerClock
+from driftline.net.config import config_of
+from driftline.net.server import Server
+
+REFUSED = 65
+"""It could not begin, and has said why."""
+UNCAUGHT = 70
+
+
+def _fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    print("UNCAUGHT", context.get("message"), file=sys.stderr)
+    problem = context.get("exception")
+    if problem is not None:
+        traceback.print_exception(problem)
+    sys.stderr.flush()
+    os._exit(UNCAUGHT)
+
+
+def _rss() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _answer(server: Server, asked: dict[str, Any]) -> object:
+    if asked["do"] == "count":
+        gc.collect()
+        return {
+            "tasks": len(asyncio.all_tasks(server.loop)),
+            "connections": len(server.connections),
+            "guests": len(server.guests),
+            "parties": len(server.edge.parties),
+            "subscriptions": sum(1 for _ in server.edge),
+            "awaited": len(server._awaited),
+            "awaiting": Counter(one.__qualname__ for one in server._awaited.values()),
+            "attached": len(server._attached),
+            "watched": len(server._watched),
+            "policies": len(server.serving._policies),
+            "behind": server.driver.waiting,
+            "forms": len(server.forms),
+            "links": len(server.links),
+            "rss": _rss(),
+        }
+    if asked["do"] == "check":
+        server.broker._check()
+        return "sound"
+    raise AssertionError(asked)
+
+
+def _listen(server: Server) -> None:
+    """Answer what comes on standard input, on the loop's thread."""
+
+    def one(line: str) -> None:
+        print(json.dumps(_answer(server, json.loads(line))), flush=True)
+
+    for line in sys.stdin:
+        server.loop.call_soon_threadsafe(one, line)
+
+
+async def _serve(said: dict[str, Any]) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_fail)
+    skew = said.pop("skew", 0)
+    server = Server(config_of(said))
+    if skew:
+        import time
+
+        server.clock = BrokerClock(lambda: time.time_ns() // 1000 + skew)
+    await server.start()
+    over = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, over.set)
+    threading.Thread(target=_listen, args=(server,), daemon=True).start()
+    print(json.dumps({"port": server.address.port}), flush=True)
+    await over.wait()
+    await server.drain()
+
+
+def main() -> None:
+    """Run a broker."""
+    logging.basicConfig(level=logging.WARNING, format="%(name)s %(levelname)s %(message)s")
+    threading.excepthook = lambda args: os._exit(UNCAUGHT)
+    try:
+        asyncio.run(_serve(json.loads(sys.argv[1])))
+    except DriftlineError as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+        sys.exit(REFUSED)
+
+
+if __name__ == "__main__":
+    main()
