@@ -157,7 +157,7 @@ class Broker:
             self._resync()
         for type in self.tables.forgot:
             self._resync(type)
-        return self._out(self._settled([*self.edge.again()], now))
+        return self._out(self._settled([*self.edge.parties.again()], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
         """The effects, with all that follows for tables and views."""
@@ -336,14 +336,14 @@ class Broker:
         except (InvalidValue, NotAdvertised, NotSupported, TableError) as problem:
             return [Reply(party, asked.request, problem)]
         if isinstance(asked, Told):
-            self.edge.had(party, asked.number)
+            self.edge.parties.had(party, asked.number)
             return []
         if isinstance(asked, Suspend):
-            self.edge.suspend(party)
+            self.edge.parties.suspend(party)
         elif isinstance(asked, Resume):
             said += self.edge.resume(party)
         elif isinstance(asked, Redirect):
-            said += self.edge.redirect(party, asked.handler)
+            said += self.edge.parties.redirect(party, asked.handler)
         elif isinstance(asked, Leave):
             said += self._leave(party)
         return [*said, Reply(party, asked.request)]
@@ -352,12 +352,12 @@ class Broker:
         """A party is gone for good: whatever it asked for and said is undone."""
         said = self._subscribing.leave(party) + self.advertising.leave(party)
         self._waves.leave(party)
-        self.edge.leave(party)
+        self.edge.parties.leave(party)
         return said
 
     def enter(self, party: str, *, durable: bool) -> None:
         """There is a party; of one that is not durable nothing survives a crash."""
-        self.edge.enter(party, durable=durable)
+        self.edge.parties.enter(party, durable=durable)
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None
@@ -478,7 +478,7 @@ class Broker:
 
 def _put_durable(edge: Edge, put: Callable[[Key, object], None], key: Key, value: object) -> None:
     """Journal what is said of a party, the second part of the key, if it is durable."""
-    if edge.is_durable(key[1]):
+    if edge.parties.is_durable(key[1]):
         put(key, value)
 
 

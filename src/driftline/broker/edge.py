@@ -2,14 +2,12 @@
 
 The last evaluation happens here, with everything the subscription says; between brokers travels
 only what a filter can say of it. Messages about tables are for views alone. A party is told of an
-event once, whichever of its subscriptions it satisfies [SIENA §3.5]. What it was told is kept until
-it says that it has had it, and so is what comes while it is suspended, up to a limit; beyond it the
-oldest is forgotten, and the next delivery says that there is a gap.
+event once, whichever of its subscriptions it satisfies [SIENA §3.5]; what waits for it is in
+`parties`.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,9 +16,8 @@ import numpy as np
 from driftline.broker.concern import Concern, is_plain
 from driftline.broker.crowds import Crowds
 from driftline.broker.effects import Deliver, DeliverMany, Key
-from driftline.broker.kept import Kept
+from driftline.broker.parties import Parties
 from driftline.broker.settings import Settings
-from driftline.broker.slots import Slots
 from driftline.broker.views import Views
 from driftline.matching.choice import make_matcher
 from driftline.matching.columns import Columns
@@ -48,26 +45,6 @@ NO_RANGES: Mapping[str, Range] = {}
 
 
 @dataclass(slots=True)
-class Party:
-    """One identity, what it is told through, and what it has not said it has had.
-
-    What one is told that is not `durable` is kept for it only while it is suspended, and nothing of
-    it survives the broker.
-    """
-
-    durable: bool = True
-    suspended: bool = False
-    handler: str = ""
-    waiting: deque[Deliver | Kept] = field(default_factory=deque)
-    kept: int = 0
-    """How many notices wait."""
-    had: int = 0
-    """Up to where the first of those that lie together were had; 0: none of them."""
-    ids: dict[str, None] = field(default_factory=dict, compare=False)
-    """Its subscriptions."""
-
-
-@dataclass(slots=True)
 class _Found:
     """What an event means to one party."""
 
@@ -78,16 +55,10 @@ class _Found:
 
 
 class Edge:
-    """The subscriptions of local parties. Ids are unique in a broker.
-
-    So many deliveries are kept (`keep`) for a party that is suspended or has not said it had them.
-    If it is `certain` that whoever is told has it, nobody need say so.
-    """
+    """The subscriptions of local parties. Ids are unique in a broker."""
 
     __slots__ = (
-        "_certain",
         "_count",
-        "_limit",
         "_handles",
         "_index",
         "_owner",
@@ -101,7 +72,6 @@ class Edge:
         "concern",
         "crowds",
         "parties",
-        "slots",
         "views",
     )
 
@@ -111,7 +81,7 @@ class Edge:
         put: Callable[[Key, object], None],
         count: Callable[[], int],
     ) -> None:
-        self.parties: dict[str, Party] = {}
+        self.parties = Parties(settings, put)
         self.views = Views(count)
         self.concern = Concern()
         self.crowds = Crowds()
@@ -122,13 +92,10 @@ class Edge:
         self._plain = make_evolving(settings, matcher)
         # Who is told of events that are taken many at a time; for that an index is needed.
         self._index = matcher if isinstance(matcher, Numbered) else None
-        self.slots = Slots()
         self._sequences: dict[str, SequenceMatcher] = {}
         # The steps of all patterns, by ids of their own.
         self._steps = make_evolving(settings)
         self._step_of: dict[str, tuple[str, int]] = {}
-        self._limit = max(1, settings.keep)
-        self._certain = settings.alone
         self._patience = settings.patience
         self._put = put
         self._count = count
@@ -137,36 +104,6 @@ class Edge:
     def index(self) -> Numbered | None:
         """What finds plain subscriptions, if kernels can ask it."""
         return self._index
-
-    def party(self, name: str) -> Party:
-        """What is known of a party, new or known."""
-        party = self.parties.get(name)
-        if party is None:
-            party = self.parties[name] = Party()
-            self.slots.enter(name, kept=True)
-        return party
-
-    def is_durable(self, name: str) -> bool:
-        """Does what is known of a party survive? One that is not known here may be anybody."""
-        party = self.parties.get(name)
-        return party is None or party.durable
-
-    def enter(self, name: str, *, durable: bool) -> None:
-        """There is a party; one that is not durable has nothing that would survive it."""
-        party = self.party(name)
-        party.durable = durable
-        self.slots.enter(name, kept=durable or party.suspended)
-
-    def leave(self, name: str) -> None:
-        """A party without subscriptions is gone for good, and all that was kept for it."""
-        party = self.parties.pop(name, None)
-        if party is not None:
-            assert not party.ids
-            for waiting in party.waiting:
-                self._unkeep(name, party, waiting)
-            for kind in ("suspended", "handler", "had"):
-                self._put((kind, name), None)
-            self.slots.leave(name)
 
     def _note(self, id: str) -> None:
         """Journal a subscription as it stands, if its party is durable."""
@@ -179,13 +116,13 @@ class Edge:
         if self._index is not None and is_plain(self._standing[id].statement):
             number = self._index.number(id)
             epoch = self._standing[id].epoch
-            self.slots.put(number, self._owner[id], self._handles.get(id, 0), epoch)
+            self.parties.slots.put(number, self._owner[id], self._handles.get(id, 0), epoch)
 
     def subscribe(
         self, party: str, id: str, standing: Standing, handle: int = 0, *, gap: bool = False
     ) -> None:
         """Take in a subscription; with a gap, a view that was there before."""
-        self.party(party).ids[id] = None
+        self.parties.know(party).ids[id] = None
         self._owner[id] = party
         self._standing[id] = standing
         if handle:
@@ -243,7 +180,7 @@ class Edge:
         self.concern.end(standing)
         if self._sequences.pop(id, None) is None:
             if self._index is not None and id in self._index:
-                self.slots.drop(self._index.number(id))
+                self.parties.slots.drop(self._index.number(id))
             self._plain.discard(id)
             if id in self.views:
                 self.views.end(id)
@@ -265,7 +202,11 @@ class Edge:
         if self._index is None or id not in self._index:
             return 0
         number = self._index.number(id)
-        return int(self.slots.matched[number]) if number < len(self.slots.matched) else 0
+        return (
+            int(self.parties.slots.matched[number])
+            if number < len(self.parties.slots.matched)
+            else 0
+        )
 
     def sequence(self, id: str) -> SequenceMatcher | None:
         """How far a pattern has come; None if it is none of ours."""
@@ -387,8 +328,8 @@ class Edge:
                 stamps=env,
                 news=what.news,
             )
-            if self._wait(deliver):
-                told.append(self._through(deliver))
+            if self.parties.wait(deliver):
+                told.append(self.parties.through(deliver))
         return told
 
     def _continue(
@@ -416,97 +357,12 @@ class Edge:
             if sequence.forgot:
                 what.gaps.append(id)
 
-    def _wait(self, deliver: Deliver) -> bool:
-        """Keep it until the party has had it; is it to be told now?"""
-        party = self.parties[deliver.party]
-        if (self._certain or not party.durable) and not party.suspended:
-            return True
-        self._keep(deliver.party, party, deliver)
-        return not party.suspended
-
-    def keep(self, name: str, kept: Kept) -> bool:
-        """Keep notices until a party has had them; are they to be told now?"""
-        party = self.parties[name]
-        self._keep(name, party, kept)
-        return not party.suspended
-
-    def _keep(self, name: str, party: Party, one: Deliver | Kept) -> None:
-        party.waiting.append(one)
-        party.kept += one.notices
-        self._note_waiting(name, party, one)
-        while party.kept > self._limit and len(party.waiting) > 1:
-            lost = party.waiting.popleft()
-            self._unkeep(name, party, lost)
-            if party.had:
-                party.had = 0
-                self._put(("had", name), None)
-            # It may never have been told: a crash may come before all of this is.
-            first = party.waiting[0] = party.waiting[0].behind(lost)
-            self._note_waiting(name, party, first)
-
-    def _note_waiting(self, name: str, party: Party, one: Deliver | Kept) -> None:
-        if party.durable:
-            self._put((one.stored_as, name, str(one.number)), one.stored)
-
-    def _unkeep(self, name: str, party: Party, one: Deliver | Kept) -> None:
-        party.kept -= one.notices
-        if party.durable:
-            self._put((one.stored_as, name, str(one.number)), None)
-
-    def _through(self, deliver: Deliver) -> Deliver:
-        """The delivery, by the handler that its party has now."""
-        handler = self.parties[deliver.party].handler
-        return replace(deliver, handler=handler) if handler else deliver
-
-    def _waiting(self, name: str) -> list[Deliver | DeliverMany]:
-        """What waits for a party, to be told now."""
-        return [
-            self._through(one) if isinstance(one, Deliver) else one.delivery(name)
-            for one in self.parties[name].waiting
-        ]
-
-    def had(self, name: str, number: int) -> None:
-        """A party has had everything up to a number."""
-        party = self.party(name)
-        while party.waiting and party.waiting[0].last <= number:
-            self._unkeep(name, party, party.waiting.popleft())
-        # Of notices that lie together some may have been had.
-        some = number if party.waiting and party.waiting[0].number <= number else 0
-        if some != party.had:
-            party.had = some
-            if party.durable:
-                self._put(("had", name), some or None)
-
-    def suspend(self, name: str) -> None:
-        """Keep what comes for a party."""
-        party = self.party(name)
-        party.suspended = True
-        self.slots.enter(name, kept=True)
-        if party.durable:
-            self._put(("suspended", name), True)
-
     def resume(self, name: str) -> list[Deliver | DeliverMany]:
         """What waits for a party, which is told again from now on."""
-        party = self.party(name)
-        party.suspended = False
-        self.slots.enter(name, kept=party.durable)
-        if party.durable:
-            self._put(("suspended", name), None)
-        told = self._waiting(name)
+        told = self.parties.resume(name)
         # Of these views something was forgotten: what they know is told anew, behind all that.
         self.views.lost(id for one in told if isinstance(one, Deliver) for id in one.gaps)
-        if self._certain or not party.durable:
-            party.waiting.clear()
-            party.kept = 0
         return told
-
-    def redirect(self, name: str, handler: str) -> list[Deliver | DeliverMany]:
-        """Tell a party through another handler; what it may not have had, too."""
-        party = self.party(name)
-        party.handler = handler
-        if party.durable:
-            self._put(("handler", name), handler or None)
-        return [] if party.suspended else self._waiting(name)
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -514,35 +370,11 @@ class Edge:
             if key[0] == "sub":
                 assert isinstance(value, tuple)
                 self.subscribe(value[0], key[1], value[1], value[2], gap=True)
-            elif key[0] == "suspended":
-                self.party(key[1]).suspended = True
-            elif key[0] == "handler":
-                assert isinstance(value, str)
-                self.party(key[1]).handler = value
-            elif key[0] == "had":
-                assert isinstance(value, int)
-                self.party(key[1]).had = value
         for key, value in stored.items():
             if key[0] == "partial":
                 assert isinstance(value, tuple)
                 self._sequences[key[1]].found = list(value)
-        waiting: list[tuple[str, Deliver | Kept]] = []
-        for key, value in stored.items():
-            if key[0] == "deliver":
-                assert isinstance(value, Deliver)
-                waiting.append((key[1], value))
-            elif key[0] == "kept":
-                assert isinstance(value, bytes)
-                waiting.append((key[1], Kept.of(value)))
-        for name, one in sorted(waiting, key=lambda pair: pair[1].number):
-            party = self.party(name)
-            party.waiting.append(one)
-            party.kept += one.notices
-
-    def again(self) -> list[Deliver | DeliverMany]:
-        """What to tell all parties after a crash: they pass over what they have had."""
-        names = [name for name, party in self.parties.items() if not party.suspended]
-        return [one for name in names for one in self._waiting(name)]
+        self.parties.restore(stored)
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -555,9 +387,7 @@ class Edge:
         assert self._owner.keys() == self._standing.keys() >= self._handles.keys()
         owned = {(id, name) for name, party in self.parties.items() for id in party.ids}
         assert owned == set(self._owner.items())
-        for party in self.parties.values():
-            assert party.kept == sum(one.notices for one in party.waiting)
-        self.slots._check()
+        self.parties._check()
         assert self._sequences.keys() == patterns
         assert len(self._plain) == len(self._standing) - len(patterns)
         views = {id for id, one in self._standing.items() if isinstance(one.statement, View)}

@@ -98,7 +98,7 @@ class Publishing:
 
     def _came(self, party: str, life: int, number: int) -> None:
         self.numbers[party] = life, number
-        if self._here.edge.is_durable(party):
+        if self._here.edge.parties.is_durable(party):
             self._put(("published", party), (life, number))
 
     # One
@@ -228,7 +228,7 @@ class Publishing:
         if told.now is not None:
             said.append(told.now)
         for party, kept in told.kept:
-            if self._here.edge.keep(party, kept):
+            if self._here.edge.parties.keep(party, kept):
                 said.append(kept.delivery(party))
 
     def _ready(self) -> Intake:
@@ -239,7 +239,7 @@ class Publishing:
             index = self._here.edge.index
             if not isinstance(index, Index):
                 raise NotSupported("events as records", "the broker's matcher is no index")
-            self._intake = Intake(index, self._here.edge.slots, self.forms)
+            self._intake = Intake(index, self._here.edge.parties.slots, self.forms)
         self._plan(self._intake)
         return self._intake
 

@@ -206,7 +206,7 @@ class Serving:
         check_executable(to.statement, to.params)
         owner = self._server.edge.owner(id)
         assert owner is not None
-        handle = 0 if self._server.edge.is_durable(owner) else asked.handle
+        handle = 0 if self._server.edge.parties.is_durable(owner) else asked.handle
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:

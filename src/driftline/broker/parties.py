@@ -1,0 +1,214 @@
+"""Which parties are there, and what waits for each?
+
+What a party was told is kept until it says that it has had it, and so is what comes while it is
+suspended, up to a limit; beyond it the oldest is forgotten, and the next delivery says that there
+is a gap. Of a party that is not durable nothing is kept unless it is suspended, and nothing of it
+survives the broker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from driftline.broker.effects import Deliver, DeliverMany, Key
+from driftline.broker.kept import Kept
+from driftline.broker.settings import Settings
+from driftline.broker.slots import Slots
+
+
+@dataclass(slots=True)
+class Party:
+    """One identity, what it is told through, and what it has not said it has had."""
+
+    durable: bool = True
+    suspended: bool = False
+    handler: str = ""
+    waiting: deque[Deliver | Kept] = field(default_factory=deque)
+    kept: int = 0
+    """How many notices wait."""
+    had: int = 0
+    """Up to where the first of those that lie together were had; 0: none of them."""
+    ids: dict[str, None] = field(default_factory=dict, compare=False)
+    """Its subscriptions."""
+
+
+class Parties(Mapping[str, Party]):
+    """The local parties by name; each has a slot. `put` journals.
+
+    If it is certain that whoever is told has it (`alone`), nobody need say so.
+    """
+
+    __slots__ = ("_certain", "_known", "_limit", "_put", "slots")
+
+    def __init__(self, settings: Settings, put: Callable[[Key, object], None]) -> None:
+        self._known: dict[str, Party] = {}
+        self._limit = max(1, settings.keep)
+        self._certain = settings.alone
+        self._put = put
+        self.slots = Slots()
+
+    def __getitem__(self, name: str) -> Party:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    # Who is there
+
+    def know(self, name: str) -> Party:
+        """What is known of a party, new or known."""
+        party = self._known.get(name)
+        if party is None:
+            party = self._known[name] = Party()
+            self.slots.enter(name, kept=True)
+        return party
+
+    def is_durable(self, name: str) -> bool:
+        """Does what is known of a party survive? One that is not known here may be anybody."""
+        party = self._known.get(name)
+        return party is None or party.durable
+
+    def enter(self, name: str, *, durable: bool) -> None:
+        """There is a party; one that is not durable has nothing that would survive it."""
+        party = self.know(name)
+        party.durable = durable
+        self.slots.enter(name, kept=durable or party.suspended)
+
+    def leave(self, name: str) -> None:
+        """A party without subscriptions is gone for good, and all that was kept for it."""
+        party = self._known.pop(name, None)
+        if party is None:
+            return
+        assert not party.ids
+        for waiting in party.waiting:
+            self._forget(name, party, waiting)
+        for kind in ("suspended", "handler", "had"):
+            self._note(party, (kind, name), None)
+        self.slots.leave(name)
+
+    def _note(self, party: Party, key: Key, value: object) -> None:
+        if party.durable:
+            self._put(key, value)
+
+    # What waits
+
+    def wait(self, deliver: Deliver) -> bool:
+        """Keep it until the party has had it; is it to be told now?"""
+        party = self._known[deliver.party]
+        if (self._certain or not party.durable) and not party.suspended:
+            return True
+        return self.keep(deliver.party, deliver)
+
+    def keep(self, name: str, one: Deliver | Kept) -> bool:
+        """Keep something until a party has had it; is it to be told now?"""
+        party = self._known[name]
+        party.waiting.append(one)
+        party.kept += one.notices
+        self._note(party, (one.stored_as, name, str(one.number)), one.stored)
+        while party.kept > self._limit and len(party.waiting) > 1:
+            lost = party.waiting.popleft()
+            self._forget(name, party, lost)
+            self._had_some(name, party, 0)
+            # It may never have been told: a crash may come before all of this is.
+            first = party.waiting[0] = party.waiting[0].behind(lost)
+            self._note(party, (first.stored_as, name, str(first.number)), first.stored)
+        return not party.suspended
+
+    def _forget(self, name: str, party: Party, one: Deliver | Kept) -> None:
+        party.kept -= one.notices
+        self._note(party, (one.stored_as, name, str(one.number)), None)
+
+    def _had_some(self, name: str, party: Party, number: int) -> None:
+        if number != party.had:
+            party.had = number
+            self._note(party, ("had", name), number or None)
+
+    def had(self, name: str, number: int) -> None:
+        """A party has had everything up to a number."""
+        party = self.know(name)
+        while party.waiting and party.waiting[0].last <= number:
+            self._forget(name, party, party.waiting.popleft())
+        # Of notices that lie together some may have been had.
+        is_part = bool(party.waiting) and party.waiting[0].number <= number
+        self._had_some(name, party, number if is_part else 0)
+
+    def through(self, deliver: Deliver) -> Deliver:
+        """The delivery, by the handler that its party has now."""
+        handler = self._known[deliver.party].handler
+        return replace(deliver, handler=handler) if handler else deliver
+
+    def _told(self, name: str) -> list[Deliver | DeliverMany]:
+        """What waits for a party, to be told now."""
+        return [
+            self.through(one) if isinstance(one, Deliver) else one.delivery(name)
+            for one in self._known[name].waiting
+        ]
+
+    # What a party can ask
+
+    def suspend(self, name: str) -> None:
+        """Keep what comes for a party."""
+        party = self.know(name)
+        party.suspended = True
+        self.slots.enter(name, kept=True)
+        self._note(party, ("suspended", name), True)
+
+    def resume(self, name: str) -> list[Deliver | DeliverMany]:
+        """What waits for a party, which is told again from now on."""
+        party = self.know(name)
+        party.suspended = False
+        self.slots.enter(name, kept=party.durable)
+        self._note(party, ("suspended", name), None)
+        told = self._told(name)
+        if self._certain or not party.durable:
+            party.waiting.clear()
+            party.kept = 0
+        return told
+
+    def redirect(self, name: str, handler: str) -> list[Deliver | DeliverMany]:
+        """Tell a party through another handler; what it may not have had, too."""
+        party = self.know(name)
+        party.handler = handler
+        self._note(party, ("handler", name), handler or None)
+        return [] if party.suspended else self._told(name)
+
+    # After a crash
+
+    def restore(self, stored: Mapping[Key, object]) -> None:
+        """Begin with what an earlier life of the broker has kept."""
+        waiting: list[tuple[str, Deliver | Kept]] = []
+        for key, value in stored.items():
+            if key[0] == "suspended":
+                self.know(key[1]).suspended = True
+            elif key[0] == "handler":
+                assert isinstance(value, str)
+                self.know(key[1]).handler = value
+            elif key[0] == "had":
+                assert isinstance(value, int)
+                self.know(key[1]).had = value
+            elif key[0] == "deliver":
+                assert isinstance(value, Deliver)
+                waiting.append((key[1], value))
+            elif key[0] == "kept":
+                assert isinstance(value, bytes)
+                waiting.append((key[1], Kept.of(value)))
+        for name, one in sorted(waiting, key=lambda pair: pair[1].number):
+            party = self.know(name)
+            party.waiting.append(one)
+            party.kept += one.notices
+
+    def again(self) -> list[Deliver | DeliverMany]:
+        """What to tell all parties after a crash: they pass over what they have had."""
+        names = [name for name, party in self._known.items() if not party.suspended]
+        return [one for name in names for one in self._told(name)]
+
+    def _check(self) -> None:
+        self.slots._check()
+        for party in self._known.values():
+            assert party.kept == sum(one.notices for one in party.waiting)
+            assert not party.had or party.waiting[0].number <= party.had < party.waiting[0].last
