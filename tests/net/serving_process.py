@@ -56,7 +56,7 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "awaited": len(server._awaited),
             "awaiting": Counter(one.__qualname__ for one in server._awaited.values()),
             "attached": len(server._attached),
-            "watched": len(server._watched),
+            "watched": len(server.watching),
             "policies": len(server.serving._policies),
             "behind": server.driver.waiting,
             "forms": len(server.forms),

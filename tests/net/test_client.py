@@ -383,13 +383,13 @@ def test_who_blocks_loses_nothing():
                     asyncio.ensure_future(p.send(dl.Event("q", {"n": n, "big": big})))
                     for n in range(200)
                 ]
-                await until(lambda: bool(server._blocking))
+                await until(lambda: bool(server.holding.blocking))
                 assert not all(one.done() for one in sending)
                 c._channel.hold(False)
                 told = [await s.next(10) for _ in range(200)]
                 assert [n.values["n"] for n in told] == list(range(200))
                 assert all(n.kind == "event" for n in told)
                 await asyncio.gather(*sending)
-                assert not server._blocking
+                assert not server.holding.blocking
 
     run(main)

@@ -69,7 +69,7 @@ def test_it_ends_when_whoever_started_it_has_gone():
 
 def test_it_ends_with_the_reason_when_its_journal_is_broken_for_good(tmp_path):
     def ready(server):
-        server._commits._end(JournalDamaged("b.journal", "an entry is not what was written"))
+        server.commits._end(JournalDamaged("b.journal", "an entry is not what was written"))
 
     config = Config("b", Address("127.0.0.1", 0), str(tmp_path / "b.journal"))
     with pytest.raises(JournalDamaged):

@@ -201,12 +201,7 @@ class Edge:
         """How often kernels have found a subscription."""
         if self._index is None or id not in self._index:
             return 0
-        number = self._index.number(id)
-        return (
-            int(self.parties.slots.matched[number])
-            if number < len(self.parties.slots.matched)
-            else 0
-        )
+        return self.parties.slots.found(self._index.number(id))
 
     def sequence(self, id: str) -> SequenceMatcher | None:
         """How far a pattern has come; None if it is none of ours."""

@@ -92,6 +92,10 @@ class Slots:
         self.slot_of[number] = self._slots[party]
         self.mark_of[number] = epoch << 32 | handle
 
+    def found(self, number: int) -> int:
+        """How often the subscription of this number was found."""
+        return int(self.matched[number]) if number < len(self.matched) else 0
+
     def drop(self, number: int) -> None:
         """No subscription has this number."""
         if number < len(self.slot_of):

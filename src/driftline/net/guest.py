@@ -352,7 +352,7 @@ class Guest:
         if self.over or not out.offer(item, self.server.clock.now()):
             # Somebody who blocks is full, and publishers are held back: this they had sent before.
             self.over.append(item)
-        self.server.check_blocked(self)
+        self.server.holding.check_blocked(self)
         self.pump()
 
     def _key(self, handle: int, one: Told) -> object:
@@ -393,7 +393,7 @@ class Guest:
                 self.connection.send(frame(Kind.NOTICES, notice))
             # What was handed over may have stuffed it.
             self.connection.flush()
-        self.server.check_blocked(self)
+        self.server.holding.check_blocked(self)
         self._wake_at(self.out.wake_at())
         if self._missed:
             self._rejoin()

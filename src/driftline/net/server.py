@@ -10,7 +10,6 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.broker.broker import Broker
@@ -21,8 +20,7 @@ from driftline.broker.kept import Kept
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
-from driftline.errors import DriftlineError, FrameRefused, InvalidValue, LimitReached
-from driftline.model.advertisement import Advertisement
+from driftline.errors import DriftlineError, InvalidValue, LimitReached
 from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.net.clock import BrokerClock
@@ -30,16 +28,18 @@ from driftline.net.config import Address, Config, cannot_listen, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
 from driftline.net.driver import Driver
 from driftline.net.guest import Guest
+from driftline.net.holding import Holding
+from driftline.net.interest import Watching
 from driftline.net.journal import open_journal
 from driftline.net.journal.group import GroupCommit
-from driftline.net.link import Link, Wire
-from driftline.net.serving import INTEREST_EVERY, Serving
+from driftline.net.link import Link
+from driftline.net.serving import Serving
 from driftline.net.status import Counters, status_of
+from driftline.net.stranger import Stranger
 from driftline.net.warm import warm
 from driftline.wire import asking
-from driftline.wire.limits import FRAME_BYTES_MAX
 from driftline.wire.refusal import refused
-from driftline.wire.stream import HEAD_BYTES, PAYLOAD_BYTES_MAX, Kind, frame, head_of
+from driftline.wire.stream import Kind, frame
 
 if TYPE_CHECKING:
     from driftline.net.health import Health
@@ -54,15 +54,6 @@ _TICK = 2_000_000
 """Microseconds of one incarnation, where it is told by the clock."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
-
-
-@dataclass(slots=True)
-class _Watched:
-    """What a guest advertised, of which it wants to know whether anybody wants it."""
-
-    guest: Guest
-    id: str
-    says: Advertisement
 
 
 class Server:
@@ -85,17 +76,16 @@ class Server:
         self.began = self.clock.now()
         self.serving = Serving(self)
         self._attached: dict[str, Guest] = {}
-        self._blocking: set[Guest] = set()
+        self.holding = Holding(self)
+        self.watching = Watching(self)
         self._dirty: list[Connection] = []
         self._deferred = 0
         self.reading = 0
         """How many bytes have come since it was looked whether to write."""
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
-        self._watched: dict[tuple[str, str], _Watched] = {}
-        self._watching: asyncio.TimerHandle | None = None
         self._listening: asyncio.Server | None = None
-        self._commits: GroupCommit | None = None
+        self.commits: GroupCommit | None = None
         self._health: Health | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,10 +114,10 @@ class Server:
             raise
         finally:
             gc.enable()
-        self._commits = GroupCommit(journal, self._troubled) if stores else None
+        self.commits = GroupCommit(journal, self._troubled) if stores else None
         if not stores:
             journal.close()
-        self.driver = Driver(self.station, self._commits, self, self.clock, self.loop)
+        self.driver = Driver(self.station, self.commits, self, self.clock, self.loop)
         try:
             await self._listen()
         except BaseException:
@@ -176,7 +166,7 @@ class Server:
     @property
     def failure(self) -> DriftlineError | None:
         """Why nothing will ever be stored again: a reason to end."""
-        return None if self._commits is None else self._commits.failure
+        return None if self.commits is None else self.commits.failure
 
     async def drain(self, within: float = 10.0) -> None:
         """Take nobody in any more, say goodbye to everybody, store everything, and end."""
@@ -202,13 +192,12 @@ class Server:
             connection.abort("the broker has ended")
         await asyncio.sleep(0)
         self.driver.close()
-        if self._commits is not None:
+        if self.commits is not None:
             left = max(0.1, deadline - self.loop.time())
-            await self.loop.run_in_executor(None, self._commits.close, left)
+            await self.loop.run_in_executor(None, self.commits.close, left)
         if self._health is not None:
             await self._health.stop()
-        if self._watching is not None:
-            self._watching.cancel()
+        self.watching.end()
         log.info("%s has ended", self.config.name)
 
     @property
@@ -248,7 +237,7 @@ class Server:
             self.counters.turned_away += 1
             return None
         self.connections.add(connection)
-        return _Stranger(self, connection)
+        return Stranger(self, connection)
 
     def left(self, connection: Connection) -> None:
         """See `Hub`."""
@@ -271,34 +260,14 @@ class Server:
         dirty, self._dirty = self._dirty, []
         for connection in dirty:
             connection.flush()
-        self._check_journal()
-
-    def _check_journal(self) -> None:
-        """Hold publishers back while too much waits for the journal."""
-        if self._commits is None:
-            return
-        full = self._commits.bytes_waiting > self.limits.journal_bytes
-        if full and not self.counters.held_for_journal:
-            self.counters.held_for_journal = True
-            for guest in self.guests.values():
-                guest.connection.hold("journal")
-            self.loop.call_later(0.01, self._recheck_journal)
-
-    def _recheck_journal(self) -> None:
-        assert self._commits is not None
-        if self._commits.bytes_waiting > self.limits.journal_bytes // 2:
-            self.loop.call_later(0.01, self._recheck_journal)
-            return
-        self.counters.held_for_journal = False
-        for guest in self.guests.values():
-            guest.connection.release("journal")
+        self.holding.check_journal()
 
     def _look_after(self) -> None:
         """Ask those who are silent whether they are there; who is so for too long has gone."""
         if self.draining:
             return
         for guest in [*self.guests.values()]:
-            if guest.connection.is_held and guest not in self._blocking:
+            if guest.connection.is_held and guest not in self.holding.blocking:
                 guest.silent = 0  # It may have said something, and was not listened to.
             elif guest.connection.received == guest.heard:
                 guest.silent += 1
@@ -329,10 +298,7 @@ class Server:
             # It counts anew, by a clock that may be behind: what it says is not what came before.
             self.broker.publishing.leave(name)
         guest = self.guests[name] = Guest(self, connection, name, hello.life)
-        if self.counters.held_for_journal:
-            connection.hold("journal")
-        if self._blocking:
-            connection.hold("blocked")
+        self.holding.arrived(connection)
         said = asking.Welcome(
             self.broker.name,
             self.incarnation,
@@ -356,10 +322,10 @@ class Server:
             if self._attached.get(party) is guest:
                 del self._attached[party]
         for id in guest.advertised:
-            self._watched.pop((guest.name, id), None)
+            self.watching.unwatch(guest, id)
         for name in guest.asked:
             self._awaited.pop(name, None)
-        self._unblock(guest)
+        self.holding.unblock(guest)
         self.driver.ask(guest.name, Leave(""))
         self.loop.call_later(PUBLISHER_REMEMBERED, self._forget_publisher, guest.name)
 
@@ -475,44 +441,6 @@ class Server:
     def failed(self, problem: BaseException) -> None:
         """See `World`."""
 
-    # Slow consumers
-
-    def check_blocked(self, guest: Guest) -> None:
-        """Hold publishers back while somebody who must not lose anything is full."""
-        if guest.out.blocked or guest.over:
-            if not self._blocking:
-                for one in self.guests.values():
-                    one.connection.hold("blocked")
-            self._blocking.add(guest)
-        else:
-            self._unblock(guest)
-
-    def _unblock(self, guest: Guest) -> None:
-        if guest in self._blocking:
-            self._blocking.discard(guest)
-            if not self._blocking:
-                for one in self.guests.values():
-                    one.connection.release("blocked")
-
-    # Interest
-
-    def watch(self, guest: Guest, id: str, says: Advertisement) -> None:
-        """Tell a guest when somebody wants what it advertises, and when nobody does any more."""
-        self._watched[guest.name, id] = _Watched(guest, id, says)
-        if self._watching is None:
-            self._watching = self.loop.call_later(0, self._look)
-
-    def unwatch(self, guest: Guest, id: str) -> None:
-        """It need not know any more."""
-        self._watched.pop((guest.name, id), None)
-
-    def _look(self) -> None:
-        self._watching = None
-        for one in [*self._watched.values()]:
-            self.serving.look(one.guest, one.id, one.says)
-        if self._watched:
-            self._watching = self.loop.call_later(INTEREST_EVERY, self._look)
-
     # Links
 
     def _link(self, link: Link) -> None:
@@ -540,54 +468,6 @@ class Server:
     def status(self, guest: Guest | None = None) -> dict[str, object]:
         """What there is, and how busy it is."""
         return status_of(self, guest)
-
-
-class _Stranger:
-    """Somebody who has not said who it is."""
-
-    def __init__(self, server: Server, connection: Connection) -> None:
-        self._server = server
-        self._connection = connection
-        self._timer = server.loop.call_later(
-            server.limits.greeting, connection.abort, "it did not say who it is"
-        )
-
-    def take(self, data: memoryview) -> int:
-        """See `Service`."""
-        if len(data) < HEAD_BYTES:
-            return 0
-        kind, size = head_of(data, 0, min(FRAME_BYTES_MAX, 1 << 16))
-        end = HEAD_BYTES + size
-        if len(data) < end:
-            return 0
-        payload = bytes(data[HEAD_BYTES:end])
-        service: Service
-        if kind is Kind.HELLO:
-            service = self._server.greet(self._connection, asking.decode_hello(payload))
-        elif kind is Kind.LINK:
-            wire = Wire(self._server)
-            wire.connection = self._connection
-            wire.welcome(asking.decode_link(payload))
-            service = wire
-        else:
-            raise refused("stream", "a greeting", kind.name.lower())
-        self._timer.cancel()
-        self._connection.service = service
-        return end + service.take(data[end:])
-
-    def eased(self) -> None:
-        """See `Service`."""
-
-    def ended(self, why: str) -> None:
-        """See `Service`."""
-        self._timer.cancel()
-
-    def refuse(self, problem: FrameRefused) -> None:
-        """See `Service`."""
-        self._timer.cancel()
-        said = asking.encode(asking.Goodbye(str(problem)[:1000], again=False))
-        assert len(said) < PAYLOAD_BYTES_MAX
-        self._connection.send(frame(Kind.GOODBYE, said))
 
 
 def _by_clock(clock: BrokerClock) -> int:

@@ -39,8 +39,6 @@ _read = lru_cache(maxsize=4096)(parse)
 _SHORT = 1000
 WITHIN_MOST = 600_000_000
 """Nobody is waited for longer than so many microseconds, whatever was asked for."""
-INTEREST_EVERY = 1.0
-"""So often, in seconds, is it asked anew whether anybody wants what is watched."""
 
 
 class Serving:
@@ -255,7 +253,7 @@ class Serving:
         self._server.broker.access.advertise(guest.name, says)
         guest.advertised[asked.id] = False
         if asked.watch:
-            self._server.watch(guest, asked.id, says)
+            self._server.watching.watch(guest, asked.id, says)
         self._ask(
             guest, asked.request, guest.name, lambda name: requests.Advertise(name, asked.id, says)
         )
@@ -263,7 +261,7 @@ class Serving:
     def _unadvertise(self, guest: Guest, asked: asking.Unadvertise) -> None:
         says = self._server.broker.advertising.of(guest.name).get(asked.id)
         guest.advertised.pop(asked.id, None)
-        self._server.unwatch(guest, asked.id)
+        self._server.watching.unwatch(guest, asked.id)
         if says is None:
             guest.reply(asked.request)
             return

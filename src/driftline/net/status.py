@@ -19,7 +19,6 @@ class Counters:
     published: int = 0
     told: int = 0
     turned_away: int = 0
-    held_for_journal: bool = False
 
 
 def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
