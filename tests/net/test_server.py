@@ -241,6 +241,37 @@ def test_a_view_that_has_missed_something_is_told_anew_what_it_is_about() -> Non
     run(main)
 
 
+def test_a_silent_move_of_rows_tells_nothing() -> None:
+    async def main() -> None:
+        async with served() as server, dl.connect(address(server)) as client:
+            await client.declare("t", "k")
+            for n in range(4):
+                await client.publish(dl.Event("t", {"k": n, "y": n}))
+            for on_change, kinds in (("silent", []), ("reevaluate", ["enter", "enter"])):
+                view = await client.subscribe(
+                    "SELECT * FROM t WHERE y >= :low", {"low": 3}, rows=True, on_change=on_change
+                )
+                assert (await view.next(5)).kind == "snapshot"
+                await view.set(low=1)
+                await asyncio.sleep(0.2)
+                assert [one.kind for one in view.pending()] == kinds
+
+    run(main)
+
+
+def test_the_status_of_what_was_just_refused(tmp_path: Path) -> None:
+    """Its refusal waits for the journal; until then nobody knows of it."""
+
+    async def main() -> None:
+        async with served(journal=str(tmp_path / "j")) as server, Raw(server) as raw:
+            raw.ask(asking.Subscribe(1, 1, "SELECT * FROM q", durable="d", within=0))
+            raw.ask(asking.Subscribe(2, 2, "SELECT MIN(y) FROM t WHERE x >= now()", within=0))
+            raw.ask(asking.Status(3, subscriptions=True))
+            await raw.until(Kind.REPLY, 3)
+
+    run(main)
+
+
 # Who asks for too much
 
 
