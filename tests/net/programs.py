@@ -121,8 +121,6 @@ def _wanted(draw: random.Random, broker: str, id: str) -> Step:
     view = viewed(draw) if chance < 0.9 else followed(draw)
     asked = view.asked()
     given: dict[str, Value] = {
-        name: value
-        for name, value in bounds(view, draw).items()
-        if isinstance(value, int | float)
+        name: value for name, value in bounds(view, draw).items() if isinstance(value, int | float)
     }
     return Step("subscribe", broker, id, str(asked), given, rows=view.of is ViewKind.ROWS)

@@ -52,6 +52,7 @@ def test_a_greeting_that_comes_too_late_is_of_no_consequence(
             return
         welcome = Welcome("late", 1, 1, 1 << 20, 100, 0)
         writer.write(frame(Kind.HELLO, asking.encode(welcome)))
+        await asyncio.sleep(0.2)
         for earlier in lines[:2]:
             gone = Goodbye("there is another connection of this client", again=False)
             earlier.write(frame(Kind.HELLO, asking.encode(welcome)))
@@ -143,6 +144,8 @@ def test_what_is_durable_comes_once_and_in_order_over_a_lost_connection(tmp_path
                 await eventually(lambda: len(kept._pending) == 7)
                 cut(server, "one")
                 await down(one)
+                await eventually(lambda: one.is_connected)
+                await asyncio.sleep(0.3)
                 rest = [(await kept.next(5)).values["n"] for _ in range(7)]
                 assert [*first, *rest] == [*range(10)]
                 with pytest.raises(TimeoutError):

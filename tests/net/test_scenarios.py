@@ -22,7 +22,7 @@ from driftline.model.notification import Notification, NotificationKind
 from tests.net.processes import BrokerProcess, Brokers
 from tests.net.programs import Program, Step, program
 
-STEPS = 160
+STEPS = 120
 _WITHIN = 15.0
 
 CASES = [("acyclic", 4), ("hierarchical", 3), ("general", 4), ("figure 8", 5), ("mixed", 4)]
