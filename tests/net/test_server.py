@@ -90,24 +90,26 @@ def test_a_batch_is_not_acknowledged_by_the_reply_to_one_of_an_earlier_connectio
         commit(self, stores)
 
     async def main() -> None:
-        async with served(journal=str(tmp_path / "j")) as server:
-            async with dl.connect(address(server), name="keeper") as keeper:
-                await keeper.subscribe("SELECT * FROM q", durable="d", ack="manual")
-                monkeypatch.setattr(SqliteJournal, "commit", slow)
-                async with Raw(server) as first:
-                    first.publish(1, 1, event(1))
-                    await eventually(begun.is_set)
-                    begun.clear()
-                async with Raw(server) as second:
-                    # The first is being committed; the second must wait for another commit.
-                    second.publish(1, 2, event(2))
-                    await eventually(lambda: server.driver._submitted >= 3)
-                    may.release()
-                    await eventually(begun.is_set)
-                    with pytest.raises(TimeoutError):
-                        await asyncio.wait_for(second.until(Kind.REPLY), 0.3)
-                    may.release(100)
-                    await second.until(Kind.REPLY)
+        async with (
+            served(journal=str(tmp_path / "j")) as server,
+            dl.connect(address(server), name="keeper") as keeper,
+        ):
+            await keeper.subscribe("SELECT * FROM q", durable="d", ack="manual")
+            monkeypatch.setattr(SqliteJournal, "commit", slow)
+            async with Raw(server) as first:
+                first.publish(1, 1, event(1))
+                await eventually(begun.is_set)
+                begun.clear()
+            async with Raw(server) as second:
+                # The first is being committed; the second must wait for another commit.
+                second.publish(1, 2, event(2))
+                await eventually(lambda: server.driver._submitted >= 3)
+                may.release()
+                await eventually(begun.is_set)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(second.until(Kind.REPLY), 0.3)
+                may.release(100)
+                await second.until(Kind.REPLY)
 
     run(main)
 
@@ -205,14 +207,16 @@ def test_a_durable_subscription_that_is_not_read_is_kept_once(tmp_path: Path) ->
 
 def test_who_is_held_back_is_not_taken_for_gone() -> None:
     async def main() -> None:
-        async with served(limits={"silence": 1}) as server:
-            async with dl.connect(address(server), name="held") as client:
-                guest = server.guests["anyone~held"]
-                guest.connection.hold("journal")
-                await asyncio.sleep(2)
-                assert server.guests.get("anyone~held") is guest
-                guest.connection.release("journal")
-                await client.confirm()
+        async with (
+            served(limits={"silence": 1}) as server,
+            dl.connect(address(server), name="held") as client,
+        ):
+            guest = server.guests["anyone~held"]
+            guest.connection.hold("journal")
+            await asyncio.sleep(2)
+            assert server.guests.get("anyone~held") is guest
+            guest.connection.release("journal")
+            await client.confirm()
 
     run(main)
 
