@@ -2,16 +2,19 @@
 
 PYTHON ?= python3
 ARGS ?=
+FRAMES ?= 1000000
+MINUTES ?= 30
 
 bin := .venv/bin
 ready := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres run test check format fuzz bench constraints clean
+.PHONY: help setup java postgres run test check format fuzz fuzz-broker soak-broker bench constraints
+.PHONY: clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(ready) ## Create .venv with the pinned dependencies (again only when they change)
 
@@ -43,6 +46,12 @@ format: setup ## Format the code and apply the safe lint fixes
 
 fuzz: setup ## Run the long random tests (ARGS="--hypothesis-seed=7" to replay)
 	$(bin)/python -m pytest tests/properties -m slow $(ARGS)
+
+fuzz-broker: setup ## Send hostile frames to a running broker (FRAMES=1000000 ARGS="--seed 7")
+	$(bin)/python -m tests.net.fuzz --frames $(FRAMES) $(ARGS)
+
+soak-broker: setup ## Kill brokers of an overlay that works (MINUTES=30 ARGS="--every 60 --json soak.json")
+	$(bin)/python -m tests.net.soak --minutes $(MINUTES) $(ARGS)
 
 bench: setup java ## Run a benchmark (NAME=language ARGS="--full --json"); without NAME, list them
 	$(bin)/driftline bench $(NAME) $(ARGS)

@@ -14,9 +14,9 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -203,6 +203,7 @@ class Brokers:
         self, links: list[tuple[str, str, Role]], names: list[str], **said: Any
     ) -> list[BrokerProcess]:
         """Brokers linked so: what the second is to the first. Later ones dial earlier ones."""
+        ports = _free_ports(len(names))
         for at, name in enumerate(names):
             peers: dict[str, str] = {}
             awaited: dict[str, str] = {}
@@ -213,8 +214,11 @@ class Brokers:
                 what = role if name == here else OTHER_END[role]
                 earlier = names.index(other) < at
                 (peers if earlier else awaited)[other] = str(what)
-            self.start(name, peers, awaited=awaited, **said)
-        return [self.all[name] for name in names]
+            one = self.define(name, peers, awaited=awaited, **said)
+            one.port = ports[at]
+            one.said["listen"] = f"{one.host}:{one.port}"
+            one.launch()
+        return [self.all[name].ready() for name in names]
 
     def _where(self, name: str) -> str:
         known = self.all[name]
@@ -247,9 +251,10 @@ class Brokers:
         assert not wrong, "\n".join(wrong)
 
 
-def until(what: Any, within: float = 20.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + within
-    while not what():
-        assert time.monotonic() < deadline, f"not so within {within:g} s"
-        time.sleep(0.02)
+def _free_ports(many: int) -> list[int]:
+    """Ports that were free just now, so that all can be started at once."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(many)]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports

@@ -63,6 +63,8 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "links": len(server.links),
             "rss": _rss(),
         }
+    if asked["do"] == "joining":
+        return sum(bool(one.asked) for one in server.edge.views._views.values())
     if asked["do"] == "check":
         server.broker._check()
         return "sound"

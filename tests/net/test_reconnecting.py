@@ -52,6 +52,7 @@ def test_a_greeting_that_comes_too_late_is_of_no_consequence(
             return
         welcome = Welcome("late", 1, 1, 1 << 20, 100, 0)
         writer.write(frame(Kind.HELLO, asking.encode(welcome)))
+        await asyncio.sleep(0.2)
         for earlier in lines[:2]:
             gone = Goodbye("there is another connection of this client", again=False)
             earlier.write(frame(Kind.HELLO, asking.encode(welcome)))
@@ -97,23 +98,25 @@ async def _begun(one: Client) -> dl.client.subscription.Subscription:
 
 def test_a_parameter_that_is_set_survives_two_lost_connections() -> None:
     async def main() -> None:
-        async with served(peers=[{"name": "away", "role": "peer"}]) as server:
-            async with dl.connect(address(server), name="one") as one:
-                told = one.subscribe("SELECT * FROM q WHERE n > :low", {"low": 1}, within=0)
-                await told
-                told.within = 20.0
-                setting = asyncio.ensure_future(told.set(low=2))
+        async with (
+            served(peers=[{"name": "away", "role": "peer"}]) as server,
+            dl.connect(address(server), name="one") as one,
+        ):
+            told = one.subscribe("SELECT * FROM q WHERE n > :low", {"low": 1}, within=0)
+            await told
+            told.within = 20.0
+            setting = asyncio.ensure_future(told.set(low=2))
+            await asyncio.sleep(0.1)
+            # Nobody answers for the neighbour, so it is never in effect everywhere.
+            for _ in range(2):
+                cut(server, "one")
+                await down(one)
+                await eventually(lambda: "anyone~one" in server.guests)
                 await asyncio.sleep(0.1)
-                # Nobody answers for the neighbour, so it is never in effect everywhere.
-                for _ in range(2):
-                    cut(server, "one")
-                    await down(one)
-                    await eventually(lambda: "anyone~one" in server.guests)
-                    await asyncio.sleep(0.1)
-                assert not setting.done()
-                await one.close()
-                with pytest.raises(dl.Unreachable):
-                    await setting
+            assert not setting.done()
+            await one.close()
+            with pytest.raises(dl.Unreachable):
+                await setting
 
     run(main)
 
@@ -134,19 +137,23 @@ def test_what_is_durable_comes_once_and_in_order_over_a_lost_connection(tmp_path
     """What had come and was not looked at is told again by the broker."""
 
     async def main() -> None:
-        async with served(journal=str(tmp_path / "j")) as server:
-            async with dl.connect(address(server), name="one") as one:
-                kept = await one.subscribe("SELECT * FROM q", durable="d")
-                for n in range(10):
-                    await one.publish(event(n))
-                first = [(await kept.next(5)).values["n"] for _ in range(3)]
-                await eventually(lambda: len(kept._pending) == 7)
-                cut(server, "one")
-                await down(one)
-                rest = [(await kept.next(5)).values["n"] for _ in range(7)]
-                assert [*first, *rest] == [*range(10)]
-                with pytest.raises(TimeoutError):
-                    await kept.next(0.3)
+        async with (
+            served(journal=str(tmp_path / "j")) as server,
+            dl.connect(address(server), name="one") as one,
+        ):
+            kept = await one.subscribe("SELECT * FROM q", durable="d")
+            for n in range(10):
+                await one.publish(event(n))
+            first = [(await kept.next(5)).values["n"] for _ in range(3)]
+            await eventually(lambda: len(kept._pending) == 7)
+            cut(server, "one")
+            await down(one)
+            await eventually(lambda: one.is_connected)
+            await asyncio.sleep(0.3)
+            rest = [(await kept.next(5)).values["n"] for _ in range(7)]
+            assert [*first, *rest] == [*range(10)]
+            with pytest.raises(TimeoutError):
+                await kept.next(0.3)
 
     run(main)
 

@@ -90,24 +90,26 @@ def test_a_batch_is_not_acknowledged_by_the_reply_to_one_of_an_earlier_connectio
         commit(self, stores)
 
     async def main() -> None:
-        async with served(journal=str(tmp_path / "j")) as server:
-            async with dl.connect(address(server), name="keeper") as keeper:
-                await keeper.subscribe("SELECT * FROM q", durable="d", ack="manual")
-                monkeypatch.setattr(SqliteJournal, "commit", slow)
-                async with Raw(server) as first:
-                    first.publish(1, 1, event(1))
-                    await eventually(begun.is_set)
-                    begun.clear()
-                async with Raw(server) as second:
-                    # The first is being committed; the second must wait for another commit.
-                    second.publish(1, 2, event(2))
-                    await eventually(lambda: server.driver._submitted >= 3)
-                    may.release()
-                    await eventually(begun.is_set)
-                    with pytest.raises(TimeoutError):
-                        await asyncio.wait_for(second.until(Kind.REPLY), 0.3)
-                    may.release(100)
-                    await second.until(Kind.REPLY)
+        async with (
+            served(journal=str(tmp_path / "j")) as server,
+            dl.connect(address(server), name="keeper") as keeper,
+        ):
+            await keeper.subscribe("SELECT * FROM q", durable="d", ack="manual")
+            monkeypatch.setattr(SqliteJournal, "commit", slow)
+            async with Raw(server) as first:
+                first.publish(1, 1, event(1))
+                await eventually(begun.is_set)
+                begun.clear()
+            async with Raw(server) as second:
+                # The first is being committed; the second must wait for another commit.
+                second.publish(1, 2, event(2))
+                await eventually(lambda: server.driver._submitted >= 3)
+                may.release()
+                await eventually(begun.is_set)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(second.until(Kind.REPLY), 0.3)
+                may.release(100)
+                await second.until(Kind.REPLY)
 
     run(main)
 
@@ -205,14 +207,16 @@ def test_a_durable_subscription_that_is_not_read_is_kept_once(tmp_path: Path) ->
 
 def test_who_is_held_back_is_not_taken_for_gone() -> None:
     async def main() -> None:
-        async with served(limits={"silence": 1}) as server:
-            async with dl.connect(address(server), name="held") as client:
-                guest = server.guests["anyone~held"]
-                guest.connection.hold("journal")
-                await asyncio.sleep(2)
-                assert server.guests.get("anyone~held") is guest
-                guest.connection.release("journal")
-                await client.confirm()
+        async with (
+            served(limits={"silence": 1}) as server,
+            dl.connect(address(server), name="held") as client,
+        ):
+            guest = server.guests["anyone~held"]
+            guest.connection.hold("journal")
+            await asyncio.sleep(2)
+            assert server.guests.get("anyone~held") is guest
+            guest.connection.release("journal")
+            await client.confirm()
 
     run(main)
 
@@ -224,11 +228,12 @@ def test_a_view_that_has_missed_something_is_told_anew_what_it_is_about() -> Non
             view = await client.subscribe(
                 "SELECT k, y FROM t", rows=True, policy={"limit": 15, "min_interval": 0.05}
             )
+            # Most rows come once, and are pushed out by one that comes again and again.
             for n in range(40):
-                await client.publish(dl.Event("t", {"k": n % 10, "y": n}))
+                await client.publish(dl.Event("t", {"k": n if n < 10 else 0, "y": n}))
             known: dict[object, object] = {}
             gaps = 0
-            wanted = {n % 10: n for n in range(30, 40)}
+            wanted = {0: 39, **{n: n for n in range(1, 10)}}
             while known != wanted:
                 told = await view.next(15)
                 gaps += told.kind == "gap"
@@ -237,6 +242,39 @@ def test_a_view_that_has_missed_something_is_told_anew_what_it_is_about() -> Non
                 elif told.kind != "leave":
                     known[told.key] = told.values["y"]
             assert gaps
+
+    run(main)
+
+
+def test_a_silent_move_of_rows_tells_nothing() -> None:
+    async def main() -> None:
+        async with served() as server, dl.connect(address(server)) as client:
+            await client.declare("t", "k")
+            for n in range(4):
+                await client.publish(dl.Event("t", {"k": n, "y": n}))
+            for on_change, kinds in (("silent", []), ("reevaluate", ["enter", "enter"])):
+                view = await client.subscribe(
+                    "SELECT * FROM t WHERE y >= :low", {"low": 3}, rows=True, on_change=on_change
+                )
+                assert (await view.next(5)).kind == "snapshot"
+                await view.set(low=1)
+                await asyncio.sleep(0.2)
+                assert [one.kind for one in view.pending()] == kinds
+
+    run(main)
+
+
+def test_the_status_of_what_was_just_refused(tmp_path: Path) -> None:
+    """Its refusal waits for the journal; until then nobody knows of it."""
+
+    async def main() -> None:
+        async with served(journal=str(tmp_path / "j")) as server, Raw(server) as raw:
+            raw.ask(asking.Subscribe(1, 1, "SELECT * FROM q", durable="d", within=0))
+            evolving = "SELECT * FROM q WHERE x > env('v')"
+            raw.ask(asking.Subscribe(2, 2, evolving, within=0, rows=True))
+            raw.ask(asking.Status(3, subscriptions=True))
+            replies = [asking.decode_reply(one) for one in await raw.until(Kind.REPLY, 3)]
+            assert [one.request for one in replies if one.error] == [2]
 
     run(main)
 

@@ -95,6 +95,8 @@ class Guest:
         self.life = life
         self.handles: dict[int, str] = {}
         """The ids of its subscriptions, durable ones included."""
+        self.quiet: set[int] = set()
+        """Of these a move is not told what it makes enter and leave."""
         self.channels: dict[str, Channel] = {}
         """By the parties that durable subscriptions are."""
         self.advertised: dict[str, bool] = {}

@@ -80,6 +80,7 @@ class Serving:
     def forget(self, guest: Guest, handle: int) -> None:
         """A subscription of a guest is no more."""
         guest.handles.pop(handle, None)
+        guest.quiet.discard(handle)
         self._policies.pop((guest.name, handle), None)
         if handle in guest.out:
             guest.out.remove(handle)
@@ -102,6 +103,8 @@ class Serving:
         standing = Standing.of(statement, params, now)
         if asked.epoch:
             standing = replace(standing, epoch=asked.epoch)
+        if asked.quietly:
+            guest.quiet.add(asked.handle)
         if asked.durable:
             self._attach(guest, asked, standing)
             return
@@ -214,7 +217,9 @@ class Serving:
                 self._server.moved(owner, to)
             self._when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
 
-        self._server.driver.ask(owner, requests.Subscribe(self._name(done), id, to, handle=handle))
+        quietly = asked.handle in guest.quiet
+        wanted = requests.Subscribe(self._name(done), id, to, quietly=quietly, handle=handle)
+        self._server.driver.ask(owner, wanted)
 
     def _cancel(self, guest: Guest, asked: asking.Cancel) -> None:
         id, _ = self._standing(guest, asked.handle)

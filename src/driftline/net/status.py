@@ -52,7 +52,9 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
         "slow": [{"client": one.name, "waiting_bytes": one.waiting} for one in slow if one.waiting],
     }
     if guest is not None:
-        found["mine"] = [_subscription(server, guest, *one) for one in guest.handles.items()]
+        # One that was just refused may not have heard of it yet.
+        known = [one for one in guest.handles.items() if broker.edge.owner(one[1]) is not None]
+        found["mine"] = [_subscription(server, guest, *one) for one in known]
     return found
 
 
