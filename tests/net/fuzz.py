@@ -133,7 +133,7 @@ class Client:
         if chance < 0.8:
             raw = bytearray(self._shapes[0][1])
             raw[draw.randrange(8)] = draw.randrange(256)
-            return frame(Kind.EVENTS, batch(1, 1, bytes(raw)))
+            return frame(Kind.EVENTS, batch(1, 1, 1, bytes(raw)))
         if chance < 0.9:
             deep = b"\x91" * draw.choice((10, 1000, 100_000)) + b"\xc0"
             return frame(Kind.REQUEST, deep)
@@ -153,12 +153,16 @@ class Client:
     def _events(self) -> bytes:
         draw = self._draw
         record = draw.choice(self._shapes)[1]
+        events = draw.randrange(4)
         many = b"".join(
-            flipped(record, draw, 8) if draw.random() < 0.002 else record
-            for _ in range(draw.randrange(4))
+            flipped(record, draw, 8) if draw.random() < 0.002 else record for _ in range(events)
         )
+        count = draw.randrange(5) if draw.random() < 0.002 else events
         number = draw.choice((0, 0, draw.randrange(1 << 40), (1 << 64) - 1))
-        return frame(Kind.EVENTS, batch(draw.choice((0, self._number())), number, many))
+        return frame(Kind.EVENTS, self._batch(count, number, many))
+
+    def _batch(self, count: int, number: int, many: bytes) -> bytes:
+        return batch(self._draw.choice((0, self._number())), count, number, many)
 
     def _number(self) -> int:
         self._requests += 1

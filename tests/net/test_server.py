@@ -64,7 +64,7 @@ class Raw:
         form = form_of(events[0])
         self.writer.write(frame(Kind.FORM, asking.encode_form(0, form)))
         records = b"".join(write_record(one, 0, form) for one in events)
-        self.writer.write(frame(Kind.EVENTS, batch(request, number, records)))
+        self.writer.write(frame(Kind.EVENTS, batch(request, len(events), number, records)))
 
     async def until(self, kind: Kind, count: int = 1) -> list[bytes]:
         """Read until so many of a kind have come: those."""

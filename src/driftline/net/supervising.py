@@ -64,12 +64,9 @@ class Process:
                 start_new_session=True,
             )
         assert self.process.stdout is not None
-        said = b""
-        while line := await self.process.stdout.readline():
-            said += line
-            if line == b"}\n":
-                self.facts = json.loads(said)
-                return
+        if line := await self.process.stdout.readline():
+            self.facts = json.loads(line)
+            return
         await self.process.wait()
         raise BrokerFailed(self.name, self.last_words())
 
