@@ -52,7 +52,7 @@ class Running:
         while line := self.line():
             text += line
             # One object on a line, or one that is written for people.
-            if line == "}" or (text.startswith("{") and text.endswith("}")):
+            if line == "}" or (text == line and line.endswith("}")):
                 return json.loads(text)
         raise AssertionError(f"{text!r}, and on standard error: {self.err}")
 
