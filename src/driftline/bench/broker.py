@@ -25,6 +25,7 @@ from functools import cache
 from typing import Any
 
 from driftline.bench.broker_contestant import Contestant
+from driftline.bench.broker_driver import TICK_S
 from driftline.bench.broker_durable import appended, syncs_per_s
 from driftline.bench.broker_job import SEED, Job, Truth, fan_out_job, stock_job, truth_of
 from driftline.bench.broker_runs import (
@@ -176,7 +177,7 @@ def _latency(
         for name, per_second in (("fixed", float(RATE)), ("half", rate / 2)):
             say(f"{one.contestant.name}: {per_second:,.0f} events a second")
             count = min(_PACED_MAX, int(per_second * sizes.paced_s))
-            prepared = Prepared.of(one, *_job(count), paced=True)
+            prepared = Prepared.of(one, *_job(count), max(1, int(per_second * TICK_S)))
             runs = [prepared.paced(per_second) for _ in range(sizes.repeats)]
             found[one.contestant.name][name] = middle_latency(runs).as_data()
     return found

@@ -76,8 +76,8 @@ class Contestant(Protocol):
     def cpu_s(self) -> float:
         """The CPU time its processes have spent so far."""
 
-    def load(self, job: Job, paced: bool = False) -> Load:
-        """The job in its protocol; paced: each event can be sent at its own time."""
+    def load(self, job: Job, together: int = 100) -> Load:
+        """The job in its protocol; so many events may be sent at the same time."""
 
     def appends(self, job: Job, batch: int) -> Sequence[Appends]:
         """The ways to publish the job's events durably; asked once the server has been started."""

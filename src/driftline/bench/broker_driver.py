@@ -41,7 +41,7 @@ _ROOM = 1 << 17
 """What may wait on a connection: far more than one message."""
 _PORTION = 1 << 16
 """What is published before connections are looked at again."""
-_TICK_S = 1e-4
+TICK_S = 1e-4
 """In a paced run something is sent at most so often."""
 _SILENCE_S = 20.0
 """A broker that says nothing for so long will not say the rest."""
@@ -131,7 +131,7 @@ class Driver:
         count = len(ends)
         late = np.zeros(count)
         done = 0
-        with Ticks(max(_TICK_S, 1 / per_second)) as ticks:
+        with Ticks(max(TICK_S, 1 / per_second)) as ticks:
             self._poll.register(ticks, select.EPOLLIN)
             start, spent = self._begin()
             while not self._is_done():

@@ -96,10 +96,10 @@ class Prepared:
 
     @classmethod
     def of(
-        cls, one: Started, job: Job, truth: Truth | None = None, *, paced: bool = False
+        cls, one: Started, job: Job, truth: Truth | None = None, together: int = 100
     ) -> Prepared:
         """The truth is computed unless it is known."""
-        load = one.contestant.load(job, paced)
+        load = one.contestant.load(job, together)
         return cls(one, len(job.events), load, truth or truth_of(job))
 
     def saturated(self, window: int = WINDOW) -> Figures:

@@ -115,7 +115,7 @@ class Nats:
         assert self._process is not None
         return process_cpu_s(self._process.pid)
 
-    def load(self, job: Job, paced: bool = False) -> Load:
+    def load(self, job: Job, together: int = 100) -> Load:
         """The job in NATS's protocol."""
         subjects = subjects_of(job, self._bucketed)
         portions, ends = _published(job, self._bucketed)

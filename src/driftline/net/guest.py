@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from driftline.errors import (
     NotAllowed,
 )
 from driftline.net.connection import Connection
+from driftline.net.gathering import Batch
 from driftline.net.telling import Told, framed, gap, told
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, encode, refusal
@@ -64,15 +65,6 @@ class Channel:
     sent: int
     stored: int
     at_hand: deque[Deliver | Kept] = field(default_factory=deque)
-
-
-class _Batch(NamedTuple):
-    """A batch of events that came: its request, how many there are, the first one's number."""
-
-    request: int
-    events: int
-    number: int
-    records: memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +123,21 @@ class Guest:
     def take(self, data: memoryview) -> int:
         """See `Service`."""
         at, limit = 0, self.server.limits.frame_bytes
-        batches: list[_Batch] = []
+        batches: list[Batch] = []
         while len(data) - at >= HEAD_BYTES:
             kind, size = head_of(data, at, limit)
             end = at + HEAD_BYTES + size
             if end > len(data):
                 break
             if kind is Kind.EVENTS:
-                batches.append(_batch(data[at + HEAD_BYTES : end]))
+                one = _batch(data[at + HEAD_BYTES : end])
+                if one.request or one.number or len(data) - end < HEAD_BYTES:
+                    batches.append(one)
+                else:
+                    # There may be thousands like it.
+                    one, end = self.server.gathering.gather(data, at)
+                    self._publish([*batches, one])
+                    batches = []
             else:
                 self._publish(batches)
                 batches = []
@@ -189,7 +188,7 @@ class Guest:
             known = ~known
         self._forms_in[number] = known
 
-    def _publish(self, batches: list[_Batch]) -> None:
+    def _publish(self, batches: list[Batch]) -> None:
         """Publish batches, as many at a time as can be numbered together.
 
         What they lie in is gone when this is done.
@@ -505,11 +504,11 @@ class Guest:
             raise LimitReached(what, limit)
 
 
-def _batch(payload: memoryview) -> _Batch:
+def _batch(payload: memoryview) -> Batch:
     if len(payload) < BATCH_HEAD.size:
         raise refused("events", f"a head of {BATCH_HEAD.size} bytes", f"{len(payload)}")
     request, count, number = BATCH_HEAD.unpack_from(payload)
-    return _Batch(request, count, number, payload[BATCH_HEAD.size :])
+    return Batch(request, count, number, payload[BATCH_HEAD.size :])
 
 
 def _sendable(data: bytes, is_notice: bool) -> bytes:

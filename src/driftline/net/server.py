@@ -27,6 +27,7 @@ from driftline.net.clock import BrokerClock
 from driftline.net.config import Address, Config, cannot_listen, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
 from driftline.net.driver import Driver
+from driftline.net.gathering import Gathering
 from driftline.net.guest import Guest
 from driftline.net.holding import Holding
 from driftline.net.interest import Watching
@@ -75,6 +76,7 @@ class Server:
         self.address = config.listen
         self.began = self.clock.now()
         self.serving = Serving(self)
+        self.gathering = Gathering(config.limits.frame_bytes)
         self._attached: dict[str, Guest] = {}
         self.holding = Holding(self)
         self.watching = Watching(self)

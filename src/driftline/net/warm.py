@@ -16,13 +16,19 @@ from driftline.kernels import warm_up
 from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.standing import Standing
+from driftline.net.gathering import Gathering
 from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
+from driftline.wire.publishing import batch
+from driftline.wire.stream import Kind, frame
 
 
 def warm() -> None:
     """Compile all kernels that a broker uses, or load them."""
     warm_up()
+    gathering = Gathering(1 << 10)
+    empty = frame(Kind.EVENTS, batch(0, 0, 0, b""))
+    assert gathering.gather(memoryview(bytearray(empty * 2)), 0)[1] == 2 * len(empty)
     broker = Broker("warm", settings=Settings(matcher="index", stores=False))
     event = Event("t", {"a": 1, "b": "text"})
     wanted = parse("SELECT * FROM t WHERE a = :a AND b LIKE 't%'")

@@ -65,6 +65,8 @@ class Kind(enum.IntEnum):
 _KINDS = {kind.value: kind for kind in Kind}
 NOTICES_WORD = MAGIC | VERSION << 8 | Kind.NOTICES << 16
 """The first four bytes of a frame of notices, as a number."""
+EVENTS_WORD = MAGIC | VERSION << 8 | Kind.EVENTS << 16
+"""The same of a frame of events."""
 
 
 def frame(kind: Kind, *parts: bytes | bytearray | memoryview) -> bytes:
