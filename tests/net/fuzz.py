@@ -153,16 +153,14 @@ class Client:
     def _events(self) -> bytes:
         draw = self._draw
         record = draw.choice(self._shapes)[1]
-        events = draw.randrange(4)
+        count = draw.randrange(4)
         many = b"".join(
-            flipped(record, draw, 8) if draw.random() < 0.002 else record for _ in range(events)
+            flipped(record, draw, 8) if draw.random() < 0.002 else record for _ in range(count)
         )
-        count = draw.randrange(5) if draw.random() < 0.002 else events
+        if draw.random() < 0.005:
+            count = draw.choice((0, 1, 2, 0xFFFFFFFF))
         number = draw.choice((0, 0, draw.randrange(1 << 40), (1 << 64) - 1))
-        return frame(Kind.EVENTS, self._batch(count, number, many))
-
-    def _batch(self, count: int, number: int, many: bytes) -> bytes:
-        return batch(self._draw.choice((0, self._number())), count, number, many)
+        return frame(Kind.EVENTS, batch(draw.choice((0, self._number())), count, number, many))
 
     def _number(self) -> int:
         self._requests += 1

@@ -222,7 +222,9 @@ class Guest:
 
     def answered(self, reply: Reply) -> None:
         """What became of batches of events."""
-        batches = self._batches.pop(reply.request, [])
+        batches = self._batches.pop(reply.request, None)
+        if batches is None:
+            return  # It was asked on an earlier connection of this client.
         self.published += reply.events
         self.server.counters.published += reply.events
         if self.server.limits.rate:

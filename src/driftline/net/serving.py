@@ -409,6 +409,8 @@ class Serving:
         self, guest: Guest, done: Callable[[Reply], None], make: Callable[[str], requests.Request]
     ) -> None:
         """Put a question to everybody; a guest that goes does not wait for the answer."""
+        if self._server.guests.get(guest.name) is not guest:
+            return
 
         def answered(reply: Reply) -> None:
             guest.answered_by_all(name)
