@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import driftline as dl
+from driftline.broker.access import Anyone
 from driftline.broker.links import Role
-from driftline.errors import LimitReached, SubscriptionEnded, Unreachable
+from driftline.errors import LimitReached, NotAllowed, SubscriptionEnded, Unreachable
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
 from tests.net.serving import broker, client, run, until
@@ -73,6 +74,36 @@ def test_what_is_refused_says_why_and_changes_nothing():
                 with pytest.raises(dl.TableError):
                     await c.publish(dl.Event("stock", {"price": 1}))
                 assert sum(1 for _ in server.edge) == 2
+
+    run(main)
+
+
+class Careful(Anyone):
+    """Nobody may publish secrets, or ask for them."""
+
+    def publish(self, party: str, type: str, attributes: object) -> None:
+        if type == "secret":
+            raise NotAllowed(party, "publish secrets")
+
+    def subscribe(self, party: str, statement: object) -> None:
+        if "secret" in str(statement):
+            raise NotAllowed(party, "ask for secrets")
+
+
+def test_who_may_not_is_refused_and_stays_connected():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            server.broker.access = Careful()
+            async with c.subscribe("SELECT * FROM q") as s:
+                with pytest.raises(NotAllowed):
+                    await c.publish(dl.Event("secret", {"x": 1}))
+                with pytest.raises(NotAllowed):
+                    await c.subscribe("SELECT * FROM secret")
+                mixed = [dl.Event("secret", {"x": 1}), dl.Event("q", {"x": 2})]
+                with pytest.raises(NotAllowed):
+                    await c.publish_many(mixed)
+                assert (await s.next(5)).values == {"x": 2}
+                assert s.pending() == []
 
     run(main)
 

@@ -174,18 +174,16 @@ class Guest:
         except InvalidValue as problem:
             raise refused("form", "one that events can have", str(problem)) from None
         known = self.server.broker.publishing.forms.number(form)
-        self._own.pop(number, None)
-        if known == NO_FORM:
-            # There are too many for all to know: its events are read one by one.
-            self._own[number] = form
-            self._forms_in[number] = UNKNOWN
-            return
         try:
             names = [name for name, _ in form.fields]
             self.server.broker.access.publish(self.name, form.type, names)
         except NotAllowed:
-            # Its events are looked at one by one, and refused.
-            known = ~known
+            known = NO_FORM
+        self._own.pop(number, None)
+        if known == NO_FORM:
+            # It is not allowed, or there are too many for all to know: events are read one by one.
+            self._own[number] = form
+            known = UNKNOWN
         self._forms_in[number] = known
 
     def _publish(self, batches: list[Batch]) -> None:
