@@ -242,7 +242,8 @@ class Engine:
         self._outlets.call()
 
     def _explain(self, handle: Handle, event: Event) -> Explanation:
-        return explained(self._broker, handle.id, admit_event(event).entering(self._clock.now()))
+        event = admit_event(event).entering(self._clock.now())
+        return explained(self._broker, handle.id, event, handle._standing)
 
     # Parties
 

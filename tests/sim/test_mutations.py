@@ -13,6 +13,7 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, Effect, Send, SendBytes, SendParcels
 from driftline.broker.links import LOCAL, Links
+from driftline.broker.parties import Parties
 from driftline.broker.passing import Passing
 from driftline.broker.requests import Subscribe
 from driftline.broker.session import Session
@@ -357,7 +358,7 @@ def who_looks_after_a_pattern_is_not_asked_again(patched: pytest.MonkeyPatch) ->
 
 @fault
 def a_suspended_party_is_told_all_the_same(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Edge, "suspend", lambda self, name: None)
+    patched.setattr(Parties, "suspend", lambda self, name: None)
 
 
 @fault

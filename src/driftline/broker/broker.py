@@ -137,6 +137,8 @@ class Broker:
         self.tables.restore(stored)
         self.edge.restore(stored)
         self.environment.restore(stored)
+        if any(key[0] == "link" for key in stored):
+            self._subscribing.route()
         self.advertising.restore(stored)
         self.asking.keep(self.tables.home.tables)
         for key, _value in stored.items():
@@ -146,8 +148,6 @@ class Broker:
         self.passing.restore(stored)
         self.outbox.restore(stored)
         self._resyncs.restore(stored)
-        if any(key[0] == "link" for key in stored):
-            self._subscribing.route()
         self.links.restore(stored)
         self._puts.clear()
 

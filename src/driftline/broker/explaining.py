@@ -9,15 +9,18 @@ from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation, explain, explain_pattern, explain_told
 from driftline.model.pattern import Pattern, SequenceMatcher
+from driftline.model.standing import Standing
 from driftline.model.view import View
 
 if TYPE_CHECKING:
     from driftline.broker.broker import Broker
 
 
-def explained(broker: Broker, id: str, event: Event) -> Explanation:
-    """Each condition and the values it saw, as the subscription stands now."""
-    standing = broker.edge.standing(id)
+def explained(
+    broker: Broker, id: str, event: Event, standing: Standing | None = None
+) -> Explanation:
+    """Each condition and the values it saw, as the subscription stands now, or once stood."""
+    standing = standing or broker.edge.standing(id)
     held = standing.statement
     statement = held.asked() if isinstance(held, View) else held
     scope = standing.scope(event, broker.environment.values)

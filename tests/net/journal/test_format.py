@@ -22,6 +22,7 @@ from driftline.model.view import View
 from driftline.net.journal.stored import _FORMS, FORMAT, decode, encode, encode_key
 from driftline.stateful.news import News
 from driftline.stateful.value_based.address import Relabelling
+from driftline.wire.forms import Form
 
 EVENT = Event("q", {"x": 7, "s": "é"}, time=1, entered=2)
 ROWS = Standing(View.of_rows(parse("SELECT * FROM t WHERE x < :m")), {"m": 1.5}, 3, 4)
@@ -52,6 +53,8 @@ GOLDEN: list[tuple[Key, object, str]] = [
         "9da1700591a173c447470000000300020000000000000000000200000000000000010000000000000000000000010000000000000000000000710101007807000000000000001001007302000000c3a981a17391c447470000000300020000000000000000000200000000000000010000000000000000000000010000000000000000000000710101007807000000000000001001007302000000c3a9a16206c391a167a168910181a165cb400000000000000081a1739194a66368616e676581a1780181a178c09107",
     ),
     (("env", "e"), 2.0, "cb4000000000000000"),
+    (("form", "0"), Form("q", (("x", 1), ("s", 16))), "92a1719292a1780192a17310"),
+    (("had", "p"), 9, "09"),
     (("handler", "p"), "h", "a168"),
     (("home",), 8, "08"),
     (("kept", "p", "9"), b"as it is", "6173206974206973"),
@@ -93,8 +96,8 @@ GOLDEN: list[tuple[Key, object, str]] = [
     (("sequence",), 2, "02"),
     (
         ("sub", "s"),
-        ("p", ROWS),
-        "92a17095bc53454c454354202a2046524f4d20742057484552452078203c203a6dc381a16dcb3ff80000000000000304",
+        ("p", ROWS, 7),
+        "93a17095bc53454c454354202a2046524f4d20742057484552452078203c203a6dc381a16dcb3ff8000000000000030407",
     ),
     (("suspended", "p"), True, "c3"),
     (

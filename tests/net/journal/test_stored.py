@@ -75,10 +75,15 @@ def test_brokers_go_on_from_what_was_bytes(topology: str) -> None:
 def test_what_every_part_of_a_broker_keeps_has_a_form() -> None:
     """As far as can be read from the code; whatever else is kept is refused when it is."""
     code = "".join(path.read_text() for path in Path(broker.__file__).parent.glob("*.py"))
-    kinds = {*re.findall(r'_puts?[\[(]+"(\w+)"', code), *re.findall(r'key = \("(\w+)"', code)}
+    patterns = (
+        r'_puts?[\[(]+"(\w+)"',
+        r'key = \("(\w+)"',
+        r'_note\(party, \("(\w+)"',
+        r'stored_as: ClassVar\[str\] = "(\w+)"',
+    )
+    kinds = {kind for pattern in patterns for kind in re.findall(pattern, code)}
     assert len(kinds) > 20
     assert kinds - {"mesh"} == {*_FORMS} - {
-        "kept",
         "mesh/home",
         "mesh/links",
         "mesh/offer",

@@ -31,6 +31,7 @@ from driftline.testing.strategies import (
     values,
     views,
 )
+from driftline.wire.forms import form_of
 from tests.wire.drawn import (
     NAMES,
     VERSIONS,
@@ -109,6 +110,8 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "cut": st.just(True),
     "deliver": _deliveries(),
     "env": values(),
+    "form": events().map(form_of),
+    "had": _numbers.map(abs),
     "handler": _texts,
     "home": VERSIONS,
     "kept": st.binary(),
@@ -128,7 +131,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "row": events(),
     "seen": VERSIONS,
     "sequence": VERSIONS,
-    "sub": st.tuples(NAMES, _standings()),
+    "sub": st.tuples(NAMES, _standings(), st.integers(0, 2**32 - 1)),
     "suspended": st.just(True),
     "table": _declarations,
     "want": _filters | _sequences,
