@@ -18,7 +18,6 @@ from driftline.broker.effects import (
     Deliver,
     DeliverMany,
     Effect,
-    Poll,
     Reply,
     SendBytes,
     Store,
@@ -48,14 +47,8 @@ class World(Protocol):
     def reply(self, reply: Reply) -> None:
         """Tell a party what became of its request."""
 
-    def poll(self, name: str) -> None:
-        """Find out what a variable of the environment is worth."""
-
     def is_passing(self, party: str) -> bool:
         """Is it a party of which nothing survives its connection?"""
-
-    def failed(self, problem: BaseException) -> None:
-        """Something could not be stored, and will be tried again."""
 
 
 class Driver:
@@ -150,7 +143,7 @@ class Driver:
             return not effect.kept
         if isinstance(effect, Deliver):
             return self._world.is_passing(effect.party)
-        return isinstance(effect, WakeAt | Poll)
+        return isinstance(effect, WakeAt)
 
     def _store(self, store: Store) -> None:
         if self._commits is None:
@@ -166,8 +159,7 @@ class Driver:
         if self._closed:
             return
         if problem is not None:
-            self._world.failed(problem)
-            return
+            return  # It is tried again; whoever opened the journal is told of the trouble.
         self._committed = number
         self._go_on()
 
@@ -187,8 +179,7 @@ class Driver:
             self._world.deliver(effect)
         elif isinstance(effect, WakeAt):
             self._wake_at(effect.time)
-        elif isinstance(effect, Poll):
-            self._world.poll(effect.name)
+        # No `Poll` comes: clients say what the environment is, and are not asked for it.
 
     # Time
 

@@ -31,7 +31,7 @@ class Limits:
     forms: int = 4_096
     """Of events, on one connection."""
     attributes: int = 4_096
-    """Of one event."""
+    """Of one form of events."""
     rate: int = 0
     """Events a second from one connection, on average; 0: any. Who is faster is held back."""
     queue_bytes: int = 16 << 20

@@ -437,12 +437,6 @@ class Server:
         self._counted += 1
         return f"{kind}{self._counted}"
 
-    def poll(self, name: str) -> None:
-        """See `World`."""
-
-    def failed(self, problem: BaseException) -> None:
-        """See `World`."""
-
     # Links
 
     def _link(self, link: Link) -> None:
