@@ -125,7 +125,7 @@ def test_an_event_that_cannot_travel_is_refused_and_changes_nothing() -> None:
     effects = broker.handle(Publish("r", large, 1), "p", 0)
     assert [one.refused is not None for one in of(Reply, effects)] == [True]
     assert not of(SendParcels, effects)
-    assert not broker.outbox._waiting.get("b")
+    assert not broker.outbox.links()
     # The number is still free.
     assert of(SendParcels, broker.handle(published(1, 1), "p", 0))
 
@@ -284,11 +284,11 @@ def test_a_long_outbox_is_sent_in_several_frames() -> None:
     frames = [Decoder().feed(one.data)[0] for one in of(SendBytes, station.receive("b", again, 1))]
     events = [one for one in frames if one.kind is FrameKind.EVENTS]
     assert len(events) > 3
-    assert len(station.broker.outbox._waiting["b"]) == 30
+    assert station.broker.outbox.counts()["b"] == 30
     # What has arrived is forgotten, and nothing else.
     first = encode_frame(Frame(FrameKind.ACK, b"", 8, mine, 0, events[0].sequence))
     station.receive("b", first, 2)
-    assert 20 < len(station.broker.outbox._waiting["b"]) < 30
+    assert 20 < station.broker.outbox.counts()["b"] < 30
 
 
 def test_an_interest_too_long_for_a_frame_is_said_in_several(

@@ -22,7 +22,7 @@ class Followed:
     """One view, asked for; what it is told."""
 
     def __init__(self) -> None:
-        self.views = Views(count(1).__next__)
+        self.views = Views(count(1).__next__, marked=True)
         self.views.begin("v", LEAST)
         self.question = self.views.question("v")
 

@@ -175,7 +175,7 @@ class Brokers:
         peers: Mapping[str, str] | None = None,
         *,
         awaited: Mapping[str, str] | None = None,
-        journal: bool = True,
+        journal: bool | str = True,
         prefix: list[str] | None = None,
         host: str = "127.0.0.1",
         **said: Any,
@@ -188,7 +188,8 @@ class Brokers:
             tables.append({"name": other, "role": role})
         config: dict[str, Any] = {"name": name, "listen": f"{host}:0", "peers": tables, **said}
         if journal:
-            config["journal"] = f"sqlite:///{self._folder / name}.journal"
+            own = f"sqlite:///{self._folder / name}.journal"
+            config["journal"] = journal if isinstance(journal, str) else own
         one = self.all[name] = BrokerProcess(self._folder, config, prefix or [])
         one.host = host
         return one

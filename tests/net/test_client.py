@@ -162,6 +162,35 @@ def test_tables_views_and_rows():
     run(main)
 
 
+@pytest.mark.parametrize("durable", ["", "rows"])
+def test_the_end_of_a_snapshot_is_seen_though_there_is_nothing_in_it(durable: str):
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("stock", "id")
+            text = "SELECT * FROM stock WHERE price > :p"
+            async with c.subscribe(text, {"p": 9}, rows=True, durable=durable) as s:
+                assert await s.snapshot(5) == []
+                # It is told nothing that a program would take for a row.
+                await c.publish_many([dl.Event("stock", {"id": n, "price": n}) for n in range(12)])
+                entered = [await s.next(5) for _ in range(2)]
+                assert [(n.kind, n.key) for n in entered] == [("enter", 10), ("enter", 11)]
+            async with c.subscribe("SELECT DISTINCT price FROM stock WHERE price > 20") as s:
+                assert await s.snapshot(5) == []
+            async with c.subscribe(text, {"p": 9}, rows=True) as s:
+                assert [(n.key, n.last) for n in await s.snapshot(5)] == [(10, False), (11, True)]
+            async with c.subscribe("SELECT MAX(price) FROM stock WHERE price > 20") as s:
+                (only,) = await s.snapshot(5)
+                assert only.values == {"MAX(price)": None}
+            async with c.subscribe("SELECT * FROM stock") as s:
+                with pytest.raises(TimeoutError):
+                    await s.snapshot(0.1)
+                await c.publish(dl.Event("stock", {"id": 1, "price": 1}))
+                assert await s.snapshot(5) == []
+                assert (await s.next(5)).kind == "event"
+
+    run(main)
+
+
 def test_patterns_and_environment():
     async def main() -> None:
         async with broker() as server, client(server) as c:

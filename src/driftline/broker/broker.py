@@ -75,6 +75,8 @@ INCARNATIONS = 1 << 27
 MOMENTS = 1 << 21
 """Two lives of one incarnation, if there is no journal to count them, are told apart so finely."""
 MOMENT_SHIFT = 15
+_LISTENS = -1
+"""In keys of interest, where subscriptions have a step: an id may be a table's name."""
 
 
 class Broker:
@@ -115,7 +117,7 @@ class Broker:
         )
         self._subscribing = Subscribing(self.settings, self.edge, self.links)
         self._waves = Waves()
-        self.outbox = Outbox(put, self._count)
+        self.outbox = Outbox(put, self._count, self.settings.outbox, self.settings.outbox_bytes)
         self.passing = Passing(
             self,
             self.settings,
@@ -202,6 +204,9 @@ class Broker:
         if known is not None and known is not role:
             self.outbox.forget(link)
         said = self.links.connect(link, role)
+        if self.outbox.is_short(link):
+            # Those behind it, and nobody else: it is not kept for others to hear of.
+            said.append(Send(link, Resync(self.name, self._count())))
         said += self.outbox.again(link)
         self.edge.views.retry()
         if known is not role and self._cut:
@@ -227,10 +232,16 @@ class Broker:
         return self._resynced(Resync(self.name, self._count(), table), but)
 
     def _resynced(self, said: Resync, sender: str) -> list[Effect]:
-        if not self._resyncs.hear(said):
+        if (sender and said.origin == self.name) or not self._resyncs.hear(said):
             return []
-        self.edge.views.again(said.table or None)
-        return [Send(link, said) for link in self.links.roles if link != sender]
+        further = [Send(link, said) for link in self.links.roles if link != sender]
+        return [*self._missing(said.table), *further]
+
+    def _missing(self, table: str = "") -> list[Effect]:
+        """Something may be missing: of a table, or of anything."""
+        self.edge.views.again(table or None)
+        # What is said of a table is for its views alone.
+        return [] if table else [*self.edge.missing(self.name, self._count())]
 
     def expect(self, link: str, role: Role | None) -> None:
         """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
@@ -275,11 +286,10 @@ class Broker:
 
     def _overtaken(self) -> list[Effect]:
         """Ways in the mesh have changed: those behind it are told, all members hear of it."""
-        self.edge.views.again(None)
         resync = Resync(self.name, self._count())
         self._resyncs.hear(resync, meshed=True)
         behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
-        return [Send(link, resync) for link in behind]
+        return [*self._missing(), *(Send(link, resync) for link in behind)]
 
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
         about = "" if asked.says is None else asked.says.type or ""
@@ -410,9 +420,9 @@ class Broker:
     def listen(self, key: str, wanted: Filter | None) -> None:
         """See `Outward`."""
         if wanted is None:
-            self.links.subscriptions.drop(LOCAL, (key, 0))
+            self.links.subscriptions.drop(LOCAL, (key, _LISTENS))
         else:
-            self.links.subscriptions.let(LOCAL, (key, 0), wanted)
+            self.links.subscriptions.let(LOCAL, (key, _LISTENS), wanted)
 
     def may_say(self, type: str, said: bool) -> bool:
         """See `Outward`."""
@@ -473,6 +483,7 @@ class Broker:
         self.links._check()
         self.tables._check()
         self.asking._check()
+        self.outbox._check()
         assert set(self.outbox.links()) <= self.links.roles.keys()
 
 

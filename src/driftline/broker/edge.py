@@ -41,6 +41,8 @@ from driftline.stateful.fold import Message
 from driftline.stateful.news import News
 from driftline.stateful.rows.change import is_derived
 
+MISSING = "driftline.missing"
+"""What is told instead of an event where some may be missing."""
 NO_RANGES: Mapping[str, Range] = {}
 
 
@@ -82,7 +84,7 @@ class Edge:
         count: Callable[[], int],
     ) -> None:
         self.parties = Parties(settings, put)
-        self.views = Views(count)
+        self.views = Views(count, marked=not settings.alone)
         self.concern = Concern()
         self.crowds = Crowds()
         self._standing: dict[str, Standing] = {}
@@ -326,6 +328,15 @@ class Edge:
             if self.parties.wait(deliver):
                 told.append(self.parties.through(deliver))
         return told
+
+    def missing(self, origin: str, position: int) -> list[Deliver]:
+        """Tell everybody that some of what was asked for may be missing; views join anew."""
+        found = {}
+        for name, party in self.parties.items():
+            ids = [id for id in party.ids if id not in self.views]
+            if ids:
+                found[name] = _Found(gaps=ids)
+        return self._tell(found, Event.of_admitted(MISSING, {}, 0), origin, position, {})
 
     def _continue(
         self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]

@@ -39,6 +39,13 @@ class SendParcels:
 
 
 @dataclass(frozen=True, slots=True)
+class Reopen:
+    """Begin a session on a link anew: some of what this one was to carry has been given up."""
+
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
 class SendBytes:
     """Put this on a link, which may lose it."""
 
@@ -166,5 +173,5 @@ class Poll:
 
 
 Effect: TypeAlias = (
-    Send | SendParcels | SendBytes | Deliver | DeliverMany | Reply | WakeAt | Poll | Store
+    Send | SendParcels | Reopen | SendBytes | Deliver | DeliverMany | Reply | WakeAt | Poll | Store
 )

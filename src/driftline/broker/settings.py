@@ -20,6 +20,10 @@ class Settings:
     """May a party publish only what it advertised? Then interest goes only where it is met."""
     keep: int = 1000
     """How much is kept for a suspended party."""
+    outbox: int = 100_000
+    """How many events may be on their way to one link; beyond, the oldest are given up."""
+    outbox_bytes: int = 256 << 20
+    """About how many bytes they may take."""
     patience: int = 30 * _DAY
     """How long (microseconds) half a pattern without WITHIN waits before it is a gap."""
     often: int | None = None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from driftline.broker.broker import COUNTED_BITS, MOMENT_SHIFT, Broker
-from driftline.broker.effects import Effect, Key, Send, SendBytes, SendParcels, WakeAt
+from driftline.broker.effects import Effect, Key, Reopen, Send, SendBytes, SendParcels, WakeAt
 from driftline.broker.joining import Joinable, groups, joined, subject_of
 from driftline.broker.links import Role
 from driftline.broker.requests import Request
@@ -40,6 +40,11 @@ class _Link:
 
     def __init__(self, role: Role, number: int) -> None:
         self.role = role
+        self.session = Session(number)
+        self.begin()
+
+    def reopen(self, number: int) -> None:
+        """Begin another session; what this one was to carry is given up."""
         self.session = Session(number)
         self.begin()
 
@@ -123,7 +128,8 @@ class Station:
         return self._and_wake(effects, now)
 
     def _frame(self, link: str, on: _Link, frame: Frame, now: int) -> list[Effect]:
-        heard, frames = on.session.receive(frame, now)
+        session = on.session
+        heard, frames = session.receive(frame, now)
         effects = _sent(link, frames)
         if heard.began:
             on.begin()
@@ -135,9 +141,10 @@ class Station:
             except (FrameRefused, NotSupported):
                 # It came unharmed and says nothing we know: there is no use in hearing it again.
                 self.refused += 1
-            on.session.took()
-        if heard.answer:
-            effects += _sent(link, [on.session.acknowledge()])
+            session.took()
+        # What it led to may have ended the session.
+        if heard.answer and on.session is session:
+            effects += _sent(link, [session.acknowledge()])
         return effects
 
     def _said(self, link: str, frame: Frame, now: int) -> list[Effect]:
@@ -173,12 +180,17 @@ class Station:
         """The effects, with what is sent put into frames."""
         carried: list[Effect] = []
         for effect in effects:
-            if not isinstance(effect, Send | SendParcels):
+            if not isinstance(effect, Send | SendParcels | Reopen):
                 carried.append(effect)
                 continue
             on = self._links.get(effect.peer)
             if on is None or not on.session.up:
                 continue  # All of it will be said when a session begins.
+            if isinstance(effect, Reopen):
+                self._number += 1
+                on.reopen(self._number)
+                carried += _sent(effect.peer, on.session.wake(now))
+                continue
             if isinstance(effect, Send):
                 carried += self._tell(effect.peer, on, effect.message, now)
                 continue

@@ -25,13 +25,14 @@ from driftline.model.value import Value
 from driftline.model.view import View, ViewKind
 from driftline.stateful.fold import Fold, Message
 from driftline.stateful.home import LIFE, SEQUENCE
-from driftline.stateful.news import News
+from driftline.stateful.news import NOTHING, News
 from driftline.stateful.plan import MovedPlan, Plan, plan_of
 from driftline.stateful.rows.fold import RowSet
 from driftline.stateful.rows.interest import flags_of
 from driftline.stateful.value_based.follower import Follower, RowsFollower
 from driftline.stateful.value_based.states import States, condition_of
 
+_SETS = (ViewKind.ROWS, ViewKind.PAIRS, ViewKind.DISTINCT)
 WAITING_MAX = 10_000
 """So many messages wait for a snapshot; with more it is asked for again."""
 
@@ -111,14 +112,15 @@ class Views:
 
     `sources` are the tables whose homes are asked, and for how many views. `changed` are those that
     the network must bring something else for than before. `left` were known to the homes of tables
-    by name.
+    by name. `marked`: is it told, too, that there is nothing in a set?
     """
 
-    __slots__ = ("_count", "_views", "changed", "due", "left", "sources")
+    __slots__ = ("_count", "_marked", "_views", "changed", "due", "left", "sources")
 
-    def __init__(self, count: Callable[[], int]) -> None:
+    def __init__(self, count: Callable[[], int], *, marked: bool) -> None:
         self._views: dict[str, _Viewed] = {}
         self._count = count
+        self._marked = marked
         self.due: dict[str, None] = {}
         self.sources: dict[str, int] = {}
         self.changed: dict[str, None] = {}
@@ -343,6 +345,8 @@ class Views:
         before, gap = viewed.fold, viewed.gap
         if before is None or gap:
             news = fold.snapshot()
+            if not news and self._marked and viewed.view.of in _SETS:
+                news = [NOTHING]
         else:
             if isinstance(fold, Follower | RowsFollower):
                 fold.missed = _between(viewed.waiting, viewed, _numbers(said))

@@ -110,7 +110,7 @@ def _shown(seen: dict[str, Any]) -> Group:
         if not one["up"]:
             silent.append(Text(f"{one['address']} does not answer: {one['problem']}", "red"))
             continue
-        down = [link["broker"] for link in one["links"] if not link["up"]]
+        down = [_away(link) for link in one["links"] if not link["up"]]
         links = f"{len(one['links']) - len(down)} of {len(one['links'])} up"
         table.add_row(
             one["broker"],
@@ -133,3 +133,9 @@ def _shown(seen: dict[str, Any]) -> Group:
 
 def _rate(rate: float | None) -> str:
     return "" if rate is None else f"{rate:,.0f}"
+
+
+def _away(link: dict[str, Any]) -> str:
+    """A broker that cannot be reached, and what waits for it."""
+    waiting = link.get("waiting", 0)
+    return f"{link['broker']} ({waiting:,} events wait)" if waiting else str(link["broker"])

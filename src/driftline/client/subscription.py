@@ -205,25 +205,59 @@ class Subscription:
 
     async def __anext__(self) -> Notification:
         """The next thing it is told; ends when it is cancelled."""
+        while True:
+            self._ack()
+            if not await self._come():
+                raise StopAsyncIteration
+            told = self._pop()
+            if not _is_nothing(told):
+                return told
+
+    async def _come(self) -> bool:
+        """Wait until something is there; False if it is over."""
         await self._start()
-        self._ack()
         while not self._pending:
             if self._problem is not None:
                 raise self._problem
             if not self.active:
-                raise StopAsyncIteration
+                return False
             self._news.clear()
             await self._news.wait()
-        return self._pop()
+        return True
 
     async def next(self, within: float | None = None) -> Notification:
         """The next thing it is told; `TimeoutError` if nothing is told in so many seconds."""
         return await asyncio.wait_for(self.__anext__(), within)
 
+    async def snapshot(self, within: float | None = None) -> list[Notification]:
+        """What a view, or a set of rows, begins with: all of it, which may be nothing.
+
+        `TimeoutError` if it is not all there in so many seconds: what came is read with `next`.
+        """
+        self._ack()
+        told: list[Notification] = []
+        try:
+            async with asyncio.timeout(within):
+                while not (told and told[-1].last) and await self._come():
+                    kind = self._pending[0].kind
+                    if kind is NotificationKind.GAP:
+                        told.clear()
+                        self._pop()
+                    elif kind is NotificationKind.SNAPSHOT:
+                        told.append(self._pop())
+                    else:
+                        break  # It is nothing that begins with a snapshot.
+        except BaseException:
+            self._pending.extendleft(reversed(told))
+            self._keeper._taken(-len(told))
+            raise
+        return [one for one in told if not _is_nothing(one)]
+
     def pending(self) -> list[Notification]:
         """All that has come and was not looked at."""
         self._ack()
-        return [self._pop() for _ in range(len(self._pending))]
+        found = [self._pop() for _ in range(len(self._pending))]
+        return [told for told in found if not _is_nothing(told)]
 
     def _pop(self) -> Notification:
         told = self._pending.popleft()
@@ -424,6 +458,11 @@ class Subscription:
     def __repr__(self) -> str:
         state = "" if self.active else ", ended"
         return f"<Subscription {self._text!r}{state}>"
+
+
+def _is_nothing(told: Notification) -> bool:
+    """Does it only mark the end of a snapshot that has nothing in it?"""
+    return told.kind is NotificationKind.SNAPSHOT and not told.values and told.key is None
 
 
 def _event(raw: bytes) -> Event:

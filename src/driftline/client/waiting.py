@@ -181,6 +181,11 @@ class WaitingSubscription:
         found: Notification = self._wait(self._one.next(within))
         return found
 
+    def snapshot(self, within: float | None = None) -> list[Notification]:
+        """See `Subscription.snapshot`."""
+        found: list[Notification] = self._wait(self._one.snapshot(within))
+        return found
+
     def pending(self) -> list[Notification]:
         """All that has come and was not looked at."""
 

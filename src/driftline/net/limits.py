@@ -38,6 +38,10 @@ class Limits:
     """What waits for one connection."""
     kept: int = 100_000
     """Notifications kept for one durable subscription."""
+    outbox: int = 100_000
+    """Events on their way to one neighbour; of more the oldest are given up, and a gap is told."""
+    outbox_bytes: int = 256 << 20
+    """About what these may take."""
     journal_bytes: int = 64 << 20
     """What waits for the journal; publishers are held back while it is more."""
     greeting: float = 10.0

@@ -103,7 +103,12 @@ class Server:
             self.incarnation = journal.incarnation(_by_clock(self.clock))
             stores = config.journal != "memory:"
             settings = Settings(
-                matcher="index", advertised=config.advertised, keep=self.limits.kept, stores=stores
+                matcher="index",
+                advertised=config.advertised,
+                keep=self.limits.kept,
+                outbox=self.limits.outbox,
+                outbox_bytes=self.limits.outbox_bytes,
+                stores=stores,
             )
             # All of what is loaded stays: looking for what may go takes half of the time.
             gc.disable()

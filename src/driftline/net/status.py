@@ -24,6 +24,7 @@ class Counters:
 def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
     """The state of a server, as it is shown and sent; with the subscriptions of a guest."""
     broker, counters = server.broker, server.counters
+    on_way = broker.outbox.counts()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     slow = sorted(server.guests.values(), key=lambda one: one.waiting, reverse=True)[:10]
     found: dict[str, object] = {
@@ -46,7 +47,13 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
         "trouble": server.trouble,
         "draining": server.draining,
         "links": [
-            {"broker": link.name, "role": str(link.role), "up": link.is_up, "problem": link.problem}
+            {
+                "broker": link.name,
+                "role": str(link.role),
+                "up": link.is_up,
+                "problem": link.problem,
+                "waiting": on_way.get(link.name, 0),
+            }
             for link in server.links.values()
         ],
         "slow": [{"client": one.name, "waiting_bytes": one.waiting} for one in slow if one.waiting],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from driftline.model.notification import NotificationKind
 from driftline.model.value import Value, comparable
 from driftline.model.view import View, ViewKind
-from driftline.stateful.news import News, Values, value_key
+from driftline.stateful.news import NOTHING, News, Values, value_key
 
 
 class Unchained(AssertionError):
@@ -47,7 +47,8 @@ class Told:
         elif kind is NotificationKind.SNAPSHOT:
             self._check(self.anew or not self.known, news, "a snapshot without a gap")
             self.anew = self.began = True
-            self._put(news)
+            if news != NOTHING:
+                self._put(news)
         else:
             self._check(self.began, news, "told before any snapshot")
             if kind is not NotificationKind.ENTER:

@@ -23,6 +23,10 @@ class News(NamedTuple):
     keys: tuple[Value, ...] = ()
 
 
+NOTHING = News(NotificationKind.SNAPSHOT, {})
+"""The end of a snapshot that has nothing in it, for whoever cannot see that by its returning."""
+
+
 class Gate(Protocol):
     """Decides whether a view's values are told: the place of `moved` and `crossed` in HAVING.
 

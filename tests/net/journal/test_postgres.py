@@ -13,7 +13,7 @@ import pytest
 from driftline.errors import JournalInUse, JournalRefused, JournalUnavailable
 from driftline.net.journal.group import GroupCommit
 from driftline.net.journal.postgres import PostgresJournal
-from tests.net.journal.conftest import Server
+from tests.net.conftest import Server
 
 
 @pytest.fixture

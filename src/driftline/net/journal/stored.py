@@ -233,6 +233,7 @@ _FORMS: dict[str, _Form] = {
     "row": _each(Event, write_event, read_event),
     "seen": _NUMBER,
     "sequence": _NUMBER,
+    "short": _FLAG,
     "sub": _Form(_write_owned, _read_owned),
     "suspended": _FLAG,
     "table": _each(TableDeclaration, _write_declaration, _read_declaration),
