@@ -16,6 +16,7 @@ from driftline.model.table import TableDeclaration
 from driftline.model.view import View
 from driftline.sim.overlay import Overlay
 from driftline.sim.party import Party
+from driftline.stateful.news import NOTHING
 from driftline.wire.events import encode_batch
 
 STOCK = TableDeclaration.of("stock", "symbol")
@@ -64,7 +65,7 @@ class Network:
 
     def told(self, id: str) -> list[tuple[str, dict, dict | None]]:
         found = [one for deliver in self.subscriber.told for one in deliver.news.get(id, ())]
-        return [(one.kind.value, one.values, one.old) for one in found]
+        return [(one.kind.value, one.values, one.old) for one in found if one != NOTHING]
 
     def values(self, id: str) -> list[tuple[str, object]]:
         return [(kind, next(iter(new.values()), None)) for kind, new, _ in self.told(id)]

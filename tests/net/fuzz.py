@@ -18,7 +18,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -67,20 +67,28 @@ class Fuzzed:
     counted: dict[str, int] = field(default_factory=dict)
 
 
+PAYLOADS = (FrameKind.CONTROL, FrameKind.EVENTS, FrameKind.BUNDLE)
+
+
 def link_payloads(seeds: range) -> list[tuple[FrameKind, bytes]]:
     """What brokers say to one another in simulated runs."""
     found: dict[tuple[FrameKind, bytes], None] = {}
 
     def note(self: overlay.Overlay, sender: str, effect: Any) -> None:
         for one in framing.Decoder().feed(effect.data):
-            if one.kind in (FrameKind.CONTROL, FrameKind.EVENTS):
+            if one.kind in PAYLOADS:
                 found[one.kind, one.payload] = None
         arrive(self, sender, effect)
 
     arrive = overlay.Overlay._arrive
     with patch.object(overlay.Overlay, "_arrive", note):
         for seed in seeds:
-            Scenario(Plan("acyclic", seed, steps=30, brokers=4, faults="none", tables=True)).run()
+            plan = Plan("acyclic", seed, steps=30, brokers=4, faults="none", tables=True)
+            Scenario(plan).run()
+            # Events together: only where nobody asks for more than kernels can do.
+            plain = Scenario(replace(plan, matcher="index", advertised=False, tables=False))
+            plain.run()
+    assert {kind for kind, _ in found} == set(PAYLOADS)
     return [*found]
 
 
@@ -287,12 +295,12 @@ class Link:
             # Out of its place, or of another session: it is passed over.
             numbers = (draw.randrange(1 << 40), draw.choice((0, self._mine, 1 << 63)))
             return encode_frame(Frame(kind, payload, min(numbers), numbers[1], 1 << 40, 1 << 62))
-        if kind in (FrameKind.CONTROL, FrameKind.EVENTS):
+        if kind in PAYLOADS:
             self._sequence += 1
         sent = Frame(kind, payload, self._mine, self._theirs, self._sequence, draw.randrange(9))
         whole = encode_frame(sent)
         if chance < 0.02:
-            self._sequence -= kind in (FrameKind.CONTROL, FrameKind.EVENTS)
+            self._sequence -= kind in PAYLOADS
             raw = bytearray(whole)
             raw[-1] ^= 1 << draw.randrange(8)
             return bytes(raw)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import driftline as dl
-from driftline.errors import InvalidValue, ParameterError
+from driftline.errors import InvalidValue, NotSupported, ParameterError
 from driftline.net.config import Address, Config
 from driftline.net.server import Server
 
@@ -43,6 +43,25 @@ def test_whoever_is_attached_goes_on_being_told_with_the_new_epoch(tmp_path):
             # It counts on from there.
             assert await s.set(limit=20) == 2
             assert await other.set("cheap", {"limit": 7}) == 3
+        await server.drain()
+
+    asyncio.run(run())
+
+
+def test_one_that_was_refused_can_be_asked_for_again_by_anybody(tmp_path):
+    async def run():
+        server = await broker(tmp_path)
+        # It reads as one, and brokers do not do it.
+        refused = "SELECT * FROM stock WHERE price > hour(now())"
+        async with dl.connect(at(server)) as one, dl.connect(at(server)) as other:
+            await one.declare("stock", "id")
+            for client in (one, other, one):
+                with pytest.raises(NotSupported):
+                    await client.subscribe(refused, rows=True, durable="cheap")
+            s = await other.subscribe(TEXT, {"limit": 10}, durable="cheap")
+            assert not s.resumed
+            await one.publish(quote(9.5))
+            assert (await s.next(10)).values["price"] == 9.5
         await server.drain()
 
     asyncio.run(run())

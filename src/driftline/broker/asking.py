@@ -206,8 +206,11 @@ class Asking:
 
     def _unfound(self, question: Question) -> list[Effect]:
         """It is no table: what the events tell that have waited."""
-        effects: list[Effect] = []
-        for event, news in self._edge.views.unfound(question):
+        told = self._edge.views.unfound(question)
+        effects: list[Effect] = [
+            *self._edge.gap(self._edge.views.forgetful(), self._out.name, self._out.at())
+        ]
+        for event, news in told:
             effects += self._edge.tell(question.id, [news], event, self._out.name, self._out.at())
         return effects
 

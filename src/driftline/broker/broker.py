@@ -14,6 +14,7 @@ from functools import partial
 from driftline.broker.access import Access, Anyone
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
+from driftline.broker.carrying import Carrying
 from driftline.broker.edge import (
     Edge,
 )
@@ -54,6 +55,7 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
 from driftline.model.filter import Filter
 from driftline.model.message import (
+    EVENTS,
     Answer,
     Ask,
     Control,
@@ -131,6 +133,7 @@ class Broker:
             put,
         )
         self.publishing = Publishing(self, put)
+        self.carrying = Carrying(self, self.publishing)
         if stored:
             self._restore(stored)
 
@@ -159,7 +162,10 @@ class Broker:
             self._resync()
         for type in self.tables.forgot:
             self._resync(type)
-        return self._out(self._settled([*self.edge.parties.again()], now))
+        told = self.edge.parties.again()
+        # What they were told of events was in memory only.
+        told += self.edge.gap(self.edge.views.forgetful(), self.name, self._count())
+        return self._out(self._settled([*told], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
         """The effects, with all that follows for tables and views."""
@@ -206,12 +212,12 @@ class Broker:
         said = self.links.connect(link, role)
         if self.outbox.is_short(link):
             # Those behind it, and nobody else: it is not kept for others to hear of.
-            said.append(Send(link, Resync(self.name, self._count())))
+            said.append(Send(link, Resync(self.name, self._count(), EVENTS)))
         said += self.outbox.again(link)
         self.edge.views.retry()
         if known is not role and self._cut:
             # What was on its way before is lost to those on either side.
-            said += self._resync(but=link)
+            said += self._resync(EVENTS, but=link)
         elif known is None and role is Role.MESH:
             said += self._overtaken()
         said += self._resyncs.again(link, role)
@@ -232,16 +238,16 @@ class Broker:
         return self._resynced(Resync(self.name, self._count(), table), but)
 
     def _resynced(self, said: Resync, sender: str) -> list[Effect]:
-        if (sender and said.origin == self.name) or not self._resyncs.hear(said):
+        if not self._resyncs.hear(said):
             return []
         further = [Send(link, said) for link in self.links.roles if link != sender]
         return [*self._missing(said.table), *further]
 
-    def _missing(self, table: str = "") -> list[Effect]:
-        """Something may be missing: of a table, or of anything."""
-        self.edge.views.again(table or None)
-        # What is said of a table is for its views alone.
-        return [] if table else [*self.edge.missing(self.name, self._count())]
+    def _missing(self, what: str) -> list[Effect]:
+        """Something may be missing: of a table, of all of them, or of events too."""
+        told = self.edge.missing(self.name, self._count()) if what == EVENTS else []
+        self.edge.views.again(None if what in ("", EVENTS) else what)
+        return [*told]
 
     def expect(self, link: str, role: Role | None) -> None:
         """A link is configured, or no longer (None): whoever wants to be sure waits for it too."""
@@ -271,7 +277,8 @@ class Broker:
         elif isinstance(message, Interest | Offer | Home):
             said = self.links.hear(message, sender)
         elif isinstance(message, Resync):
-            said = self._resynced(message, sender)
+            # What we have said comes back to us from those who were told.
+            said = [] if message.origin == self.name else self._resynced(message, sender)
         else:
             said = self._request(message, sender, now)
         return self._out(self._settled(said, now))
@@ -286,10 +293,11 @@ class Broker:
 
     def _overtaken(self) -> list[Effect]:
         """Ways in the mesh have changed: those behind it are told, all members hear of it."""
+        self.edge.views.again(None)
         resync = Resync(self.name, self._count())
         self._resyncs.hear(resync, meshed=True)
         behind = (link for link, role in self.links.roles.items() if role is not Role.MESH)
-        return [*self._missing(), *(Send(link, resync) for link in behind)]
+        return [Send(link, resync) for link in behind]
 
     def _asked(self, asked: Ask, sender: str, now: int) -> list[Effect]:
         about = "" if asked.says is None else asked.says.type or ""
@@ -476,6 +484,10 @@ class Broker:
         """What follows from a batch of encoded events that a neighbour sent."""
         parcels = (entered(parcel, now) for parcel in decode_batch(batch) if sound(parcel))
         return self._out(self._settled(self.passing.parcels(parcels, sender, now), now))
+
+    def handle_bundle(self, bundle: bytes, sender: str, now: int) -> list[Effect]:
+        """What follows from a bundle of events that a neighbour sent."""
+        return self._out(self._settled(self.carrying.take(bundle, sender, now), now))
 
     def _check(self) -> None:
         """Assert that everything agrees with what follows from the interfaces' interest."""

@@ -8,17 +8,17 @@ event once, whichever of its subscriptions it satisfies [SIENA §3.5]; what wait
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from driftline.broker.concern import Concern, is_plain
 from driftline.broker.crowds import Crowds
-from driftline.broker.effects import Deliver, DeliverMany, Key
+from driftline.broker.effects import MISSING, Deliver, DeliverMany, Key
 from driftline.broker.parties import Parties
 from driftline.broker.settings import Settings
-from driftline.broker.views import Views
+from driftline.broker.views import Of, Views
 from driftline.matching.choice import make_matcher
 from driftline.matching.columns import Columns
 from driftline.matching.matcher import Numbered
@@ -41,8 +41,6 @@ from driftline.stateful.fold import Message
 from driftline.stateful.news import News
 from driftline.stateful.rows.change import is_derived
 
-MISSING = "driftline.missing"
-"""What is told instead of an event where some may be missing."""
 NO_RANGES: Mapping[str, Range] = {}
 
 
@@ -330,13 +328,16 @@ class Edge:
         return told
 
     def missing(self, origin: str, position: int) -> list[Deliver]:
-        """Tell everybody that some of what was asked for may be missing; views join anew."""
-        found = {}
-        for name, party in self.parties.items():
-            ids = [id for id in party.ids if id not in self.views]
-            if ids:
-                found[name] = _Found(gaps=ids)
-        return self._tell(found, Event.of_admitted(MISSING, {}, 0), origin, position, {})
+        """Tell everybody that events may be missing; views of tables join anew."""
+        ids = (id for id in self._owner if id not in self.views or self.views.of(id) is Of.EVENTS)
+        return self.gap(ids, origin, position)
+
+    def gap(self, ids: Iterable[str], origin: str, position: int) -> list[Deliver]:
+        """Tell that of these something may be missing."""
+        found: dict[str, _Found] = {}
+        for id in ids:
+            found.setdefault(self._owner[id], _Found()).gaps.append(id)
+        return self._tell(found, MISSING, origin, position, {})
 
     def _continue(
         self, event: Event, env: Mapping[str, Value], at: int | None, found: dict[str, _Found]

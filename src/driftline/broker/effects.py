@@ -15,6 +15,7 @@ from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
 from driftline.model.value import Value
 from driftline.stateful.news import News
+from driftline.wire.bundles import Bundle
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -35,7 +36,7 @@ class SendParcels:
     """
 
     peer: str
-    parcels: tuple[tuple[int, Parcel], ...]
+    parcels: tuple[tuple[int, Parcel | Bundle], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,10 @@ class Deliver:
         """This one, behind one that was forgotten."""
         before = (*lost.gaps, *lost.news) if isinstance(lost, Deliver) else ()
         return replace(self, gap=True, gaps=tuple(dict.fromkeys((*before, *self.gaps))))
+
+
+MISSING = Event.of_admitted("driftline.missing", {}, 0)
+"""What a delivery is of that tells of a gap and nothing else."""
 
 
 class Waiting(Protocol):

@@ -76,18 +76,21 @@ class Forms:
     def __len__(self) -> int:
         return len(self.known)
 
-    def plan(self, axes: Axes, plainly: Callable[[str], bool]) -> Plan:
-        """How kernels read them; those whose type is not `plainly` matched are not for kernels."""
+    def plainly(self, plainly: Callable[[str], bool]) -> frozenset[int]:
+        """Those whose type kernels can match."""
+        return frozenset(number for number, form in self.known.items() if plainly(form.type))
+
+    def plan(self, axes: Axes, plain: frozenset[int]) -> Plan:
+        """How kernels read them; those that are not plain are not for kernels."""
         rows = _Rows(axes)
         words: list[int] = []
         form_at = np.full(len(self.known), -1, np.int64)
         types = bytearray()
-        readable = not axes.envelope and axes.readers[TYPE].presence < 0
         for number, form in self.known.items():
             # All types, whoever is plain: while a batch is being taken they stay where they are.
             raw = form.type.encode()
             types += raw
-            if readable and plainly(form.type):
+            if number in plain:
                 form_at[number] = len(words)
                 words += rows.form(form, raw, len(types) - len(raw))
         return Plan(
@@ -98,6 +101,11 @@ class Forms:
             np.array(words or [0], np.int64),
             bytes(types),
         )
+
+
+def readable(axes: Axes) -> bool:
+    """Can kernels match records by these? Not if somebody looks at what is around an event."""
+    return not axes.envelope and axes.readers[TYPE].presence < 0
 
 
 class _Rows:

@@ -1,9 +1,9 @@
 """How do many events go through a broker in one piece?
 
 They come as records in a buffer. Kernels read them, find whom each concerns, and write the notices
-that parties are told by, without making objects of any of it. What kernels cannot do is done event
-by event, in its place, by the definition: events of a table, or of a type that a pattern, a view, a
-neighbour or something that evolves asks for; records that name no form.
+that parties are told by, and neighbours are sent, without making objects of any of it. What kernels
+cannot do is done event by event, in its place, by the definition: events of a table, or of a type
+that a pattern, a view, a mesh or something that evolves asks for; records that name no form.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftline.broker.effects import DeliverMany, Run
-from driftline.broker.formed import Forms, Plan
+from driftline.broker.formed import Forms, Plan, readable
 from driftline.broker.kept import Kept
-from driftline.broker.slots import Slots
+from driftline.broker.slots import NOBODY, Slots
 from driftline.kernels import intake
+from driftline.kernels.bundles import latest
 from driftline.matching.index import Index
 from driftline.model.event import Event
 from driftline.wire.compact import read_record
@@ -30,6 +31,7 @@ _EVENTS_MOST = 4096
 _EVENTS_FIRST = 64
 _PAIRS_AIM = 1 << 20
 """So many deliveries are written at once, or nearly: it bounds what a burst to everybody takes."""
+_NOBODY = np.zeros(0, np.int32)
 _OUT_FIRST = 1 << 20
 _OUT_MOST = 1 << 26
 
@@ -42,28 +44,74 @@ class Hard(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What many events come to: how many there were, whom to tell at once, and what to keep."""
+    """What many events come to: how many there were, when the newest was generated, whom to tell at
+    once, and what to keep.
+    """
 
     events: int
+    latest: int
     now: DeliverMany | None
     kept: list[tuple[str, Kept]]
 
 
-class Intake:
-    """The records of one broker on their way to kernels; room to work in is kept."""
+class Further(NamedTuple):
+    """What goes further to a link: notices for nobody in particular, how many, and their forms."""
 
-    def __init__(self, index: Index, slots: Slots, forms: Forms) -> None:
-        self._index = index
-        self._slots = slots
+    link: str
+    notices: memoryview
+    events: int
+    forms: list[tuple[int, Form]]
+
+
+class Lot(NamedTuple):
+    """When events entered, and their numbers: now, and new ones, unless they came by a link."""
+
+    now: int
+    entered: NDArray[np.int64] | None = None
+    numbers: NDArray[np.int64] | None = None
+
+
+class _Side:
+    """An index that events are matched against, whose its filters are, and room to work in."""
+
+    __slots__ = ("found", "index", "keys", "offsets", "plan", "slots")
+
+    def __init__(self, index: Index, slots: Slots) -> None:
+        self.index = index
+        self.slots = slots
+        self.plan: Plan | None = None
+        self.found = np.zeros(0, np.int32)
+        self.offsets = np.zeros(_EVENTS_MOST + 1, np.int64)
+        self.keys = np.zeros((8, _EVENTS_MOST), np.int64)
+
+    def follow(self, plan: Plan) -> None:
+        """Read forms as these filters want them."""
+        self.plan = plan
+        if len(plan.defaults) > len(self.keys):
+            self.keys = np.zeros((2 * len(plan.defaults), _EVENTS_MOST), np.int64)
+
+
+class Intake:
+    """The records of one broker on their way to kernels; room to work in is kept.
+
+    They are matched with what parties here want, and with what links do.
+    """
+
+    def __init__(
+        self, parties: tuple[Index, Slots], links: tuple[Index, Slots], forms: Forms
+    ) -> None:
+        self._parties = _Side(*parties)
+        self._links = _Side(*links)
         self._forms = forms
-        self._plan: Plan | None = None
         self._version: object = None
         self._state = np.zeros(3, np.int64)
-        self._offsets = np.zeros(_EVENTS_MOST + 1, np.int64)
         self._starts = np.zeros(_EVENTS_MOST, np.int64)
         self._ends = np.zeros(_EVENTS_MOST, np.int64)
         self._used = np.zeros(_EVENTS_MOST, np.int64)
-        self._keys = np.zeros((8, _EVENTS_MOST), np.int64)
+        self._entered = np.zeros(_EVENTS_MOST, np.int64)
+        self._numbers = np.zeros(_EVENTS_MOST, np.int64)
+        self._own = np.zeros(_EVENTS_MOST, np.int64)
+        self._count = np.arange(_EVENTS_MOST)
         self._pairs = np.zeros(1 << 16, np.int64)
         self._runs = np.zeros((1024, intake.RUN_WORDS), np.int64)
         self._raw = np.zeros(1 << 18, np.uint8)
@@ -72,45 +120,59 @@ class Intake:
 
     def plan(self, version: object, plainly: Callable[[str], bool]) -> None:
         """Be ready for the filters there are now; `version` says whether these are others."""
-        axes = self._index.axes
-        now = (axes.version, len(self._forms), version)
-        if self._plan is None or now != self._version:
-            self._plan = self._forms.plan(axes, plainly)
+        sides = (self._parties, self._links)
+        axes = [side.index.axes for side in sides]
+        now = (*(one.version for one in axes), len(self._forms), version)
+        if now != self._version:
+            known = self._forms.plainly(plainly) if all(map(readable, axes)) else frozenset()
+            for side in sides:
+                side.follow(self._forms.plan(side.index.axes, known))
             self._version = now
-            rows = len(self._plan.defaults)
-            if rows > len(self._keys):
-                self._keys = np.zeros((2 * rows, _EVENTS_MOST), np.int64)
 
     def take(
         self,
         records: bytes | memoryview,
         forms: NDArray[np.int64],
-        now: int,
+        lot: Lot,
         reserve: Callable[[int], int],
-    ) -> Iterator[Told | list[Hard]]:
-        """What records come to, piece by piece. Kept notices get numbers from `reserve`.
+        sender: str | None = None,
+    ) -> Iterator[Told | Further | list[Hard]]:
+        """What records come to, piece by piece; the sender is a link, to which none of it goes.
 
-        Whoever is asked to take hard ones may change what is asked for, and so the plan; the next
-        piece is taken by what holds then.
+        Kept notices get numbers from `reserve`. Whoever is asked to take hard ones may change what
+        is asked for, and so the plan; the next piece is taken by what holds then.
         """
-        assert self._plan is not None
         at, end = self._load(records)
-        begun = at
+        begun, done = at, 0
         while at < end:
-            found, count, why = self._find(at, end, forms)
+            count, why = self._find(at, end, forms)
             at = int(self._state[0])
             if count:
-                base = reserve(count) if self._slots.keeps else 0
-                yield from self._tell(found, count, now, base)
+                self._stamp(lot, done, count, reserve(count))
+                yield from self._tell(count)
+                if len(self._links.found):
+                    yield from self._send(count, sender)
+                done += count
             if why == intake.HARD:
                 some = self._hard_ones(at, end, forms)
                 at = some[-1].end
+                done += len(some)
                 yield [Hard(one.start - begun, one.end - begun) for one in some]
+
+    def _stamp(self, lot: Lot, first: int, count: int, base: int) -> None:
+        """Note when so many events entered, and what their numbers are here and on links."""
+        np.add(self._count[:count], base, out=self._own[:count])
+        if lot.entered is None or lot.numbers is None:
+            self._entered[:count] = lot.now
+            self._numbers[:count] = self._own[:count]
+        else:
+            self._entered[:count] = lot.entered[first : first + count]
+            self._numbers[:count] = lot.numbers[first : first + count]
 
     def _hard_ones(self, at: int, end: int, forms: NDArray[np.int64]) -> list[Hard]:
         """The record that lies here, which is hard, and those behind it whose forms say so."""
-        assert self._plan is not None
-        raw, form_at = self._raw.data, self._plan.form_at
+        assert self._parties.plan is not None
+        raw, form_at = self._raw.data, self._parties.plan.form_at
         found: list[Hard] = []
         while not found or (at + intake.HEAD <= end and len(found) < _EVENTS_MOST):
             local = raw[at + 4] | raw[at + 5] << 8 if at + intake.HEAD <= end else NO_FORM
@@ -126,8 +188,8 @@ class Intake:
 
     def _load(self, records: bytes | memoryview) -> tuple[int, int]:
         """Put records where kernels read them, behind the types of events; from where to where."""
-        assert self._plan is not None
-        types = self._plan.types
+        assert self._parties.plan is not None
+        types = self._parties.plan.types
         start, size = len(types), len(records)
         if start + size > len(self._raw):
             self._raw = np.zeros(2 * (start + size), np.uint8)
@@ -136,41 +198,51 @@ class Intake:
         raw[start : start + size] = records
         return start, start + size
 
-    def _find(
-        self, at: int, end: int, forms: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], int, int]:
-        plan = self._plan
+    def _find(self, at: int, end: int, forms: NDArray[np.int64]) -> tuple[int, int]:
+        """Read records from here on, and find whom they concern: how many, and why not more."""
+        state = self._state
+        self._match(self._parties, at, end, self._most, forms)
+        count, why = int(state[2]), int(state[1])
+        if not count:
+            return count, why
+        found = len(self._parties.found)
+        self._links.found = _NOBODY
+        if len(self._links.index):
+            stopped = int(state[0])
+            self._match(self._links, at, stopped, count, forms)
+            assert (state[0], state[2]) == (stopped, count)
+            found += len(self._links.found)
+        self._most = max(1, min(_EVENTS_MOST, 4 * self._most, _PAIRS_AIM // (found // count + 1)))
+        return count, why
+
+    def _match(self, side: _Side, at: int, end: int, most: int, forms: NDArray[np.int64]) -> None:
+        plan, index = side.plan, side.index
         assert plan is not None
-        index, state = self._index, self._state
-        found, unsure = intake.find(
+        side.found, unsure = intake.find(
             index.words,
             plan.columns,
             plan.present,
             index.stamps,
-            index.ticks(self._most),
-            self._offsets,
+            index.ticks(most),
+            side.offsets,
             self._raw,
             at,
             end,
-            self._most,
+            most,
             forms,
             plan.form_at,
             plan.words,
             plan.defaults,
-            self._keys,
+            side.keys,
             self._starts,
             self._ends,
             self._used,
-            state,
+            self._state,
         )
-        count = int(state[2])
         if unsure:
-            offsets, found = index.verified(self._event, self._offsets[: count + 1], found)
-            self._offsets[: count + 1] = offsets
-        if count:
-            each = len(found) // count + 1
-            self._most = max(1, min(_EVENTS_MOST, 4 * self._most, _PAIRS_AIM // each))
-        return found, count, int(state[1])
+            upto = int(self._state[2]) + 1
+            offsets, side.found = index.verified(self._event, side.offsets[:upto], side.found)
+            side.offsets[:upto] = offsets
 
     def _event(self, at: int) -> Event:
         """An event that was read."""
@@ -179,26 +251,58 @@ class Intake:
         raw[4:6] = number.to_bytes(2, "little")
         return read_record(raw, self._forms.known).event
 
-    def _tell(self, found: NDArray[np.int32], count: int, now: int, base: int) -> Iterator[Told]:
-        """What a piece comes to; in halves where there is not room for all of it."""
+    # What was found
+
+    def _tell(self, count: int) -> Iterator[Told]:
+        """What a piece comes to for parties."""
+        newest = int(latest(self._raw, self._starts, self._entered, count))
+        for events, runs in self._written(self._parties, count, self._own, NOBODY, marked=True):
+            yield self._told(runs, events, newest)
+
+    def _send(self, count: int, sender: str | None) -> Iterator[Further]:
+        """What of a piece goes further to which links."""
+        names = self._links.slots.names
+        slot = None if sender is None else self._links.slots.get(sender)
+        but = NOBODY if slot is None else slot
+        used = np.unique(self._used[:count]).tolist()
+        for _, runs in self._written(self._links, count, self._numbers, but, marked=False):
+            raw = memoryview(self._out[: runs[-1][intake.RUN_TO] if runs else 0].tobytes())
+            for slot, start, end, low, high, notices in runs:
+                forms = [(one, self._forms.known[one]) for one in used if low <= one <= high]
+                yield Further(names[slot], raw[start:end], notices, forms)
+
+    def _written(
+        self, side: _Side, count: int, numbers: NDArray[np.int64], but: int, *, marked: bool
+    ) -> Iterator[tuple[int, list[list[int]]]]:
+        """The runs of notices that a piece comes to; in halves where there is not room for all."""
         waiting = [(0, count)]
         while waiting:
             first, last = waiting.pop()
-            runs = self._address(found, first, last, now, base)
+            runs = self._address(side, first, last, numbers, but, marked)
             if runs >= 0:
-                yield self._told(runs, last - first)
+                yield last - first, self._runs[:runs].tolist()
             elif last - first > 1:
                 half = (first + last) // 2
                 waiting += [(half, last), (first, half)]
             else:
-                self._make_room(found, first)
+                self._make_room(side, first)
                 waiting.append((first, last))
+        if len(self._out) > _OUT_MOST:
+            self._out = np.zeros(_OUT_FIRST, np.uint8)
 
-    def _address(self, found: NDArray[np.int32], first: int, last: int, now: int, base: int) -> int:
-        slots = self._slots
+    def _address(
+        self,
+        side: _Side,
+        first: int,
+        last: int,
+        numbers: NDArray[np.int64],
+        but: int,
+        marked: bool,
+    ) -> int:
+        slots = side.slots
         return intake.address(
-            self._offsets,
-            found,
+            side.offsets,
+            side.found,
             first,
             last,
             slots.slot_of,
@@ -209,8 +313,10 @@ class Intake:
             self._starts,
             self._ends,
             self._used,
-            now,
-            base,
+            self._entered,
+            numbers,
+            but,
+            marked,
             slots.heads,
             slots.counts,
             self._pairs,
@@ -219,11 +325,11 @@ class Intake:
             self._out,
         )
 
-    def _make_room(self, found: NDArray[np.int32], event: int) -> None:
+    def _make_room(self, side: _Side, event: int) -> None:
         """For what a single event comes to."""
-        many = int(self._offsets[event + 1] - self._offsets[event])
+        many = int(side.offsets[event + 1] - side.offsets[event])
         size = int(self._ends[event] - self._starts[event]) + intake.NOTICE_MOST + 8
-        slots = len(self._slots.names)
+        slots = len(side.slots.names)
         if many > len(self._pairs):
             self._pairs = np.zeros(2 * many, np.int64)
         if min(many, slots) > len(self._runs):
@@ -232,9 +338,8 @@ class Intake:
         if needed > len(self._out):
             self._out = np.zeros(needed, np.uint8)
 
-    def _told(self, runs: int, events: int) -> Told:
-        slots = self._slots
-        rows = self._runs[:runs].tolist()
+    def _told(self, rows: list[list[int]], events: int, newest: int) -> Told:
+        slots = self._parties.slots
         size = rows[-1][intake.RUN_TO] if rows else 0
         raw = self._out[:size].tobytes()
         now: list[Run] = []
@@ -245,9 +350,7 @@ class Intake:
                 kept.append((names[slot], Kept.of_run(raw[start:end], notices, low, high)))
             else:
                 now.append(Run(names[slot], start, end, low, high, notices))
-        if len(self._out) > _OUT_MOST:
-            self._out = np.zeros(_OUT_FIRST, np.uint8)
-        return Told(events, DeliverMany(raw, tuple(now)) if now else None, kept)
+        return Told(events, newest, DeliverMany(raw, tuple(now)) if now else None, kept)
 
     def hard(
         self,

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
 from driftline.broker.effects import Effect, Send
 from driftline.broker.effects import Key as StoreKey
@@ -43,6 +44,9 @@ from driftline.routing.advertisements import Advertisements
 from driftline.routing.subscriptions import News, Subscriptions, Which
 from driftline.routing.table import Change, Key
 from driftline.stateful.value_based.address import Relabelling, asked_by
+
+if TYPE_CHECKING:
+    from driftline.broker.ways import Ways
 
 EVERYTHING = Filter(None)
 ANYTHING = Advertisement(None, anything=True)
@@ -97,9 +101,17 @@ class Links:
         self.advertised = settings.advertised
         self._put = put
         matcher = settings.matcher if isinstance(settings.matcher, str) else "auto"
-        self.subscriptions = Subscriptions(
-            make_matcher(matcher), self._provider, partial(make_evolving, settings)
-        )
+        index = make_matcher(matcher)
+        self.subscriptions = Subscriptions(index, self._provider, partial(make_evolving, settings))
+        # For events that are taken many at a time; for that an index is needed.
+        self.ways: Ways | None = None
+        if matcher == "index":
+            # Imported when it is wanted: it brings compiled code with it.
+            from driftline.broker.ways import Ways
+            from driftline.matching.index import Index
+
+            assert isinstance(index, Index)
+            self.subscriptions.places = self.ways = Ways(index)
         self.offers = Advertisements()
         want, offer = partial(self._want, MESH), partial(self.offer, MESH)
         self.homes = Homes(name, put, count, want, offer)
@@ -222,7 +234,7 @@ class Links:
         if isinstance(wanted, Sequence):
             # What is on its way there is matched before anything we shall send; and whoever looks
             # after a part of it for us must know what the asker has seen.
-            self._passed(wanted.latest)
+            self.passed(wanted.latest)
             wanted = Sequence(wanted.steps, self.latest)
         elif wanted is not None:
             wanted = self.labels.current(wanted)
@@ -417,12 +429,8 @@ class Links:
         """The environment is about to change: until now it was this."""
         self.subscriptions.advance(at, env)
 
-    def passed(self, event: Event) -> None:
-        """An event has come here."""
-        assert event.time is not None
-        self._passed(event.time)
-
-    def _passed(self, time: int) -> None:
+    def passed(self, time: int) -> None:
+        """An event has come here that was generated then."""
         if time > self.latest:
             self.latest = time
             if self.roles:

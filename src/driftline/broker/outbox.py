@@ -12,27 +12,33 @@ from collections.abc import Callable, Mapping
 from driftline.broker.effects import Effect, Key, Reopen, SendParcels
 from driftline.model.message import Parcel
 from driftline.model.value import Value
+from driftline.wire.bundles import Bundle
 
 _PARCEL_BYTES = 200
 _VALUE_BYTES = 50
 
 
 class _Waiting:
-    """What is on its way to one link, by position, and about how many bytes that is."""
+    """What is on its way to one link, by position; how many events, and about how many bytes."""
 
-    __slots__ = ("bytes", "parcels")
+    __slots__ = ("bytes", "events", "items")
 
     def __init__(self) -> None:
-        self.parcels: dict[int, tuple[Parcel, int]] = {}
+        self.items: dict[int, tuple[Parcel | Bundle, int]] = {}
+        self.events = 0
         self.bytes = 0
 
-    def put(self, position: int, parcel: Parcel) -> None:
-        size = _size(parcel)
-        self.parcels[position] = parcel, size
+    def put(self, position: int, item: Parcel | Bundle) -> None:
+        size = _size(item)
+        self.items[position] = item, size
+        self.events += _events(item)
         self.bytes += size
 
-    def pop(self, position: int) -> None:
-        self.bytes -= self.parcels.pop(position)[1]
+    def pop(self, position: int) -> Parcel | Bundle:
+        item, size = self.items.pop(position)
+        self.events -= _events(item)
+        self.bytes -= size
+        return item
 
 
 class Outbox:
@@ -56,38 +62,37 @@ class Outbox:
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
-        outbox = [(key, value) for key, value in stored.items() if key[0] == "out"]
+        outbox = [(key, value) for key, value in stored.items() if key[0] in ("out", "bundle")]
         for key, value in sorted(outbox, key=lambda one: int(one[0][2])):
-            assert isinstance(value, Parcel)
+            assert isinstance(value, Parcel | Bundle)
             self._waiting.setdefault(key[1], _Waiting()).put(int(key[2]), value)
         self._short = {key[1] for key in stored if key[0] == "short"}
 
-    def post(self, link: str, parcels: tuple[Parcel, ...]) -> Effect:
+    def post(self, link: str, items: tuple[Parcel | Bundle, ...]) -> Effect:
         """Keep what goes to a link until it is known to have arrived."""
         waiting = self._waiting.setdefault(link, _Waiting())
-        posted = tuple((self._count(), parcel) for parcel in parcels)
-        for position, parcel in posted:
-            waiting.put(position, parcel)
-            self._put(("out", link, str(position)), parcel)
+        posted = tuple((self._count(), item) for item in items)
+        for position, item in posted:
+            waiting.put(position, item)
+            self._put(_key(link, position, item), item)
         if self._is_full(waiting):
             self._give_up(link, waiting)
             return Reopen(link)
         return SendParcels(link, posted)
 
     def _is_full(self, waiting: _Waiting) -> bool:
-        return len(waiting.parcels) > self._limit or waiting.bytes > self._limit_bytes
+        return waiting.events > self._limit or waiting.bytes > self._limit_bytes
 
     def _give_up(self, link: str, waiting: _Waiting) -> None:
         """Forget the oldest. One alone may be larger than the limit says."""
-        while self._is_full(waiting) and len(waiting.parcels) > 1:
-            self._forget(link, waiting, next(iter(waiting.parcels)))
+        while self._is_full(waiting) and len(waiting.items) > 1:
+            self._forget(link, waiting, next(iter(waiting.items)))
         if link not in self._short:
             self._short.add(link)
             self._put(("short", link), True)
 
     def _forget(self, link: str, waiting: _Waiting, position: int) -> None:
-        waiting.pop(position)
-        self._put(("out", link, str(position)), None)
+        self._put(_key(link, position, waiting.pop(position)), None)
 
     def is_short(self, link: str) -> bool:
         """Was something given up that was to go to a link, and has nothing arrived since?"""
@@ -96,9 +101,9 @@ class Outbox:
     def again(self, link: str) -> list[SendParcels]:
         """All that is on its way to a link."""
         waiting = self._waiting.get(link)
-        if waiting is None or not waiting.parcels:
+        if waiting is None or not waiting.items:
             return []
-        posted = ((position, parcel) for position, (parcel, _) in waiting.parcels.items())
+        posted = ((position, item) for position, (item, _) in waiting.items.items())
         return [SendParcels(link, tuple(posted))]
 
     def delivered(self, link: str, position: int) -> None:
@@ -107,7 +112,7 @@ class Outbox:
         if waiting is None:
             return
         # In order: the first ones are the oldest.
-        while waiting.parcels and (sent := next(iter(waiting.parcels))) <= position:
+        while waiting.items and (sent := next(iter(waiting.items))) <= position:
             self._forget(link, waiting, sent)
         self._no_longer_short(link)
 
@@ -119,28 +124,42 @@ class Outbox:
     def forget(self, link: str) -> None:
         """Nothing is on its way to a link any more."""
         waiting = self._waiting.pop(link, _Waiting())
-        for position in waiting.parcels:
-            self._put(("out", link, str(position)), None)
+        for position, (item, _) in waiting.items.items():
+            self._put(_key(link, position, item), None)
         self._no_longer_short(link)
 
     def links(self) -> list[str]:
         """The links that something is on its way to."""
-        return [link for link, waiting in self._waiting.items() if waiting.parcels]
+        return [link for link, waiting in self._waiting.items() if waiting.items]
 
     def counts(self) -> dict[str, int]:
         """How many events are on their way to each link."""
-        return {link: len(waiting.parcels) for link, waiting in self._waiting.items()}
+        return {link: waiting.events for link, waiting in self._waiting.items()}
 
     def _check(self) -> None:
         for waiting in self._waiting.values():
-            assert list(waiting.parcels) == sorted(waiting.parcels)
-            assert waiting.bytes == sum(size for _, size in waiting.parcels.values())
-            assert len(waiting.parcels) <= 1 or not self._is_full(waiting)
+            assert list(waiting.items) == sorted(waiting.items)
+            assert waiting.bytes == sum(size for _, size in waiting.items.values())
+            assert waiting.events == sum(_events(item) for item, _ in waiting.items.values())
+            assert len(waiting.items) <= 1 or not self._is_full(waiting)
 
 
-def _size(parcel: Parcel) -> int:
+def _key(link: str, position: int, item: Parcel | Bundle) -> Key:
+    key = ("bundle", link, str(position))
+    if not isinstance(item, Bundle):
+        key = ("out", link, str(position))
+    return key
+
+
+def _events(item: Parcel | Bundle) -> int:
+    return item.events if isinstance(item, Bundle) else 1
+
+
+def _size(item: Parcel | Bundle) -> int:
     """About how many bytes it takes, in memory and in the journal."""
-    values = parcel.event.attributes.values()
+    if isinstance(item, Bundle):
+        return _PARCEL_BYTES + len(item.payload)
+    values = item.event.attributes.values()
     return _PARCEL_BYTES + sum(map(_value_size, values))
 
 

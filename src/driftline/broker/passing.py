@@ -100,6 +100,11 @@ class Passing:
         """The number of the last event of an origin that came here."""
         return self._seen.get(origin, 0)
 
+    def came(self, origin: str, number: int) -> None:
+        """All events of an origin up to a number have come here."""
+        self._seen[origin] = number
+        self._put(("seen", origin), number)
+
     def _hear(
         self, parcel: Parcel, sent: dict[str, list[Parcel]], env: Mapping[str, Value], now: int
     ) -> list[Effect]:
@@ -175,9 +180,9 @@ class Passing:
             env, at = self._judged(parcel, now)
             told += self._edge.take(parcel.event, parcel.origin, parcel.number, env, at)
             if sender is not None:
-                self._seen[parcel.origin] = parcel.number
-                self._put(("seen", parcel.origin), parcel.number)
-            self._links.passed(parcel.event)
+                self.came(parcel.origin, parcel.number)
+            assert parcel.event.time is not None
+            self._links.passed(parcel.event.time)
             links: dict[str, None] = {}
             concerned = list(self._links.concerned(parcel.event, env, at, sender))
             if SHIFT in parcel.event.attributes or GONE in parcel.event.attributes:

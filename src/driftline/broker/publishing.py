@@ -15,6 +15,7 @@ from driftline.broker.edge import Edge
 from driftline.broker.effects import Effect, Key, Reply
 from driftline.broker.environment import Environment
 from driftline.broker.links import Links
+from driftline.broker.outbox import Outbox
 from driftline.broker.passing import RECORD_BYTES_MAX, Passing
 from driftline.broker.requests import Publish, PublishMany
 from driftline.broker.settings import Settings
@@ -31,12 +32,13 @@ from driftline.errors import (
 from driftline.model.event import Event
 from driftline.model.message import Parcel
 from driftline.stateful.rows.change import check_published, is_derived
+from driftline.wire.bundles import bundled, stamps_of
 from driftline.wire.compact import split_records
 from driftline.wire.records import encode_parcel
 
 if TYPE_CHECKING:
     from driftline.broker.formed import Forms
-    from driftline.broker.intake import Intake, Told
+    from driftline.broker.intake import Further, Intake, Told
 
 _REFUSED = (InvalidValue, NotAdvertised, NotAllowed, TableError)
 _SMALL, _FEW = 1 << 20, 50
@@ -56,6 +58,7 @@ class Here(Protocol):
     advertising: Advertising
     access: Access
     passing: Passing
+    outbox: Outbox
 
     def at(self) -> int:
         """A number above all that were given."""
@@ -167,20 +170,27 @@ class Publishing:
 
     def many(self, asked: PublishMany, party: str, now: int) -> list[Effect]:
         """A party publishes events that lie as records."""
-        from driftline.broker.intake import Told
+        from driftline.broker.intake import Further, Lot, Told
 
-        intake = self._ready()
+        intake = self.ready()
+        here = self._here
+        stamps = stamps_of(here.environment.stamps() if here.settings.stamped else {})
         said: list[Effect] = []
         problems: list[tuple[int, DriftlineError]] = []
         refused: DriftlineError | None = None
-        records, taken, known = asked.records, 0, 0
+        records, taken, known, latest = asked.records, 0, 0, 0
         try:
             records, known = self._unknown(asked, party)
             taken = known
-            for piece in intake.take(records, asked.forms, now, self._here.reserve):
+            for piece in intake.take(records, asked.forms, Lot(now), here.reserve):
                 if isinstance(piece, Told):
                     taken += piece.events
-                    self._tell(piece, said)
+                    said += self.tell(piece)
+                    latest = piece.latest
+                    continue
+                if isinstance(piece, Further):
+                    here.links.passed(latest)
+                    said += self.send(piece, here.name, 0, stamps)
                     continue
                 parcels: list[Parcel] = []
                 try:
@@ -192,8 +202,8 @@ class Publishing:
                             problems.append((taken, problem))
                         taken += 1
                 finally:
-                    said += self._here.passing.parcels(parcels, None, now)
-                self._plan(intake)
+                    said += here.passing.parcels(parcels, None, now)
+                self.plan(intake)
         except FrameRefused as problem:
             # What came before it has been taken.
             refused = problem
@@ -224,33 +234,45 @@ class Publishing:
             known += 1
         return records[at:], known
 
-    def _tell(self, told: Told, said: list[Effect]) -> None:
-        if told.now is not None:
-            said.append(told.now)
+    def tell(self, told: Told) -> list[Effect]:
+        """What events that kernels took come to for parties here."""
+        said: list[Effect] = [] if told.now is None else [told.now]
         for party, kept in told.kept:
             if self._here.edge.parties.keep(party, kept):
                 said.append(kept.delivery(party))
+        return said
 
-    def _ready(self) -> Intake:
+    def send(self, further: Further, origin: str, hops: int, stamps: bytes) -> list[Effect]:
+        """Send on what goes to a link, unless it has come too far already."""
+        link, notices, events, forms = further
+        if hops >= self._here.settings.hops:
+            return []
+        bundles = bundled(notices, events, forms, origin, hops + 1, stamps)
+        return [self._here.outbox.post(link, tuple(bundles))]
+
+    def ready(self) -> Intake:
+        """What takes many events at a time, by what is asked for now."""
         if self._intake is None:
             from driftline.broker.intake import Intake
             from driftline.matching.index import Index
 
-            index = self._here.edge.index
-            if not isinstance(index, Index):
+            edge, ways = self._here.edge, self._here.links.ways
+            if not isinstance(edge.index, Index) or ways is None:
                 raise NotSupported("events as records", "the broker's matcher is no index")
-            self._intake = Intake(index, self._here.edge.parties.slots, self.forms)
-        self._plan(self._intake)
+            parties, links = (edge.index, edge.parties.slots), (ways.index, ways.slots)
+            self._intake = Intake(parties, links, self.forms)
+        self.plan(self._intake)
         return self._intake
 
-    def _plan(self, intake: Intake) -> None:
+    def plan(self, intake: Intake) -> None:
+        """Let it go by what is asked for now."""
         here = self._here
         concern, subscriptions = here.edge.concern, here.links.subscriptions
         version = (concern.version, subscriptions.version, here.tables.version)
         intake.plan(version, self._plainly)
 
     def _plainly(self, type: str) -> bool:
-        """Is an event of this type told to parties here, and nothing else?"""
+        """Is an event of this type told to parties, sent to neighbours, and nothing else?"""
         here = self._here
         return (
             not is_derived(type)
@@ -258,5 +280,5 @@ class Publishing:
             and not here.settings.as_of
             and type not in here.tables
             and here.edge.concern.plain(type)
-            and not here.links.subscriptions.concerns(type)
+            and here.links.subscriptions.plain(type)
         )

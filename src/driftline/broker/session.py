@@ -27,7 +27,7 @@ WINDOW = 64
 
 NEVER = 1 << 62
 
-_PAYLOADS = (FrameKind.CONTROL, FrameKind.EVENTS)
+_PAYLOADS = (FrameKind.CONTROL, FrameKind.EVENTS, FrameKind.BUNDLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from driftline.broker.session import NEVER, Heard, Session
 from driftline.broker.settings import Settings
 from driftline.errors import FrameRefused, InvalidValue, NotSupported
 from driftline.model.message import Control, Home, Interest, Offer, Parcel
+from driftline.wire.bundles import Bundle
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import join
 from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
@@ -150,6 +151,8 @@ class Station:
     def _said(self, link: str, frame: Frame, now: int) -> list[Effect]:
         if frame.kind is FrameKind.EVENTS:
             return self.broker.handle_batch(frame.payload, link, now)
+        if frame.kind is FrameKind.BUNDLE:
+            return self.broker.handle_bundle(frame.payload, link, now)
         return self.broker.handle(decode_control(frame.payload), link, now)
 
     def _acknowledged(self, link: str, on: _Link, heard: Heard, now: int) -> list[Effect]:
@@ -194,10 +197,10 @@ class Station:
             if isinstance(effect, Send):
                 carried += self._tell(effect.peer, on, effect.message, now)
                 continue
-            for last, batch in _batches(effect.parcels):
+            for last, kind, payload in _batches(effect.parcels):
                 on.said += 1
                 on.parcels.append((on.said, last))
-                carried += _sent(effect.peer, on.session.send(FrameKind.EVENTS, batch, now))
+                carried += _sent(effect.peer, on.session.send(kind, payload, now))
         return carried
 
     def _tell(self, link: str, on: _Link, message: Control, now: int) -> list[Effect]:
@@ -274,19 +277,27 @@ def _halves(message: Interest | Offer) -> tuple[Control, Control] | None:
     return None
 
 
-def _batches(parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, bytes]]:
+def _batches(
+    parcels: Iterable[tuple[int, Parcel | Bundle]],
+) -> Iterator[tuple[int, FrameKind, bytes]]:
     """The events in batches of a moderate size, each with the position of its last."""
     records: list[bytes] = []
     size, last = 0, 0
     for position, parcel in parcels:
+        if isinstance(parcel, Bundle):
+            if records:
+                yield last, FrameKind.EVENTS, join(records)
+                records, size = [], 0
+            yield position, FrameKind.BUNDLE, parcel.payload
+            continue
         record = encode_parcel(parcel)
         if records and size + len(record) > _BATCH_BYTES:
-            yield last, join(records)
+            yield last, FrameKind.EVENTS, join(records)
             records, size = [], 0
         records.append(record)
         size, last = size + len(record), position
     if records:
-        yield last, join(records)
+        yield last, FrameKind.EVENTS, join(records)
 
 
 def _sent(link: str, frames: list[Frame]) -> list[Effect]:

@@ -189,6 +189,7 @@ class Views:
             about = (*viewed.view.tables, viewed.plan.interest.source)
             if viewed.view.source and (table is None or table in about):
                 if self._doubt(viewed):
+                    viewed.gap |= table is None
                     self.changed[id] = None
                 self.lost([id])
 
@@ -222,6 +223,13 @@ class Views:
     def of(self, id: str) -> Of:
         """What a view is of, as far as it is known."""
         return self._views[id].of
+
+    def forgetful(self) -> list[str]:
+        """Those of events that may have missed some, or do not know any more what they told."""
+        lost = [id for id, one in self._views.items() if one.gap and one.of is Of.EVENTS]
+        for id in lost:
+            self._views[id].gap = False
+        return lost
 
     def found(self, asked: Question) -> None:
         """What a view asks for is a table, whose home can be asked."""

@@ -15,7 +15,7 @@ from driftline.kernels.bench_tally import (
     note_match,
     note_message,
 )
-from driftline.kernels.intake import FRAME_HEAD, HEAD, MARKS_FEW, _i64, _u32
+from driftline.kernels.intake import FRAME_HEAD, HEAD, MARKS_FEW, i64, u32
 from driftline.kernels.jit import jit
 from driftline.kernels.types import Words
 
@@ -41,7 +41,7 @@ def read_driftline(inbox: Inbox, count: int, left: Words, tally: Tally) -> None:
             if left[connection, 0] == 0:
                 if at + FRAME_HEAD > end:
                     break
-                left[connection, 0] = _u32(row, at + _LENGTH_AT)
+                left[connection, 0] = u32(row, at + _LENGTH_AT)
                 left[connection, 1] = row[at + 2] == _NOTICES
                 at += FRAME_HEAD
                 continue
@@ -54,16 +54,16 @@ def read_driftline(inbox: Inbox, count: int, left: Words, tally: Tally) -> None:
                 continue
             if at + HEAD > end:
                 break
-            size = _u32(row, at)
+            size = u32(row, at)
             if at + size > end:
                 break
             marks = row[at + 7]
             if size < HEAD or size > left[connection, 0] or marks > MARKS_FEW:
                 tally.totals[REFUSED] = 1 + connection
                 break
-            number = _i64(row, at + HEAD + _MARK * marks + _ENTERED)
+            number = i64(row, at + HEAD + _MARK * marks + _ENTERED)
             for mark in range(marks):
-                handle = _u32(row, at + HEAD + _MARK * mark)
+                handle = u32(row, at + HEAD + _MARK * mark)
                 note_match(tally, connection, number, handle - 1)
             note_message(tally, connection, number, True, inbox.came_ns[turn])
             at += size

@@ -6,7 +6,7 @@ reply and count nothing are put together here, as they lie: their records one be
 
 from __future__ import annotations
 
-from driftline.kernels.intake import FRAME_HEAD, _u32
+from driftline.kernels.intake import FRAME_HEAD, u32
 from driftline.kernels.jit import copy_bytes, jit
 from driftline.kernels.types import Bytes, Words
 
@@ -29,16 +29,16 @@ def gather(raw: Bytes, at: int, events_word: int, limit: int, out: Bytes, found:
     size = 0
     events = 0
     while at + FRAME_HEAD + BATCH_HEAD <= end:
-        length = _u32(raw, at + _LENGTH_AT)
+        length = u32(raw, at + _LENGTH_AT)
         stop = at + FRAME_HEAD + length
         head = at + FRAME_HEAD
-        if _u32(raw, at) != events_word or length < BATCH_HEAD or stop > end or length > limit:
+        if u32(raw, at) != events_word or length < BATCH_HEAD or stop > end or length > limit:
             break
-        counted = _u32(raw, head + _NUMBER_AT) | _u32(raw, head + _NUMBER_AT + 4)
-        if _u32(raw, head) != 0 or counted != 0 or size + length > len(out):
+        counted = u32(raw, head + _NUMBER_AT) | u32(raw, head + _NUMBER_AT + 4)
+        if u32(raw, head) != 0 or counted != 0 or size + length > len(out):
             break
         copy_bytes(out, size, raw, head + BATCH_HEAD, length - BATCH_HEAD)
         size += length - BATCH_HEAD
-        events += _u32(raw, head + _COUNT_AT)
+        events += u32(raw, head + _COUNT_AT)
         at = stop
     found[UP_TO], found[BYTES], found[EVENTS] = at, size, events

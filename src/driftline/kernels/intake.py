@@ -57,28 +57,28 @@ NOTICE_MOST = HEAD + 4 + 8 + 8
 
 
 @inlined
-def _u16(raw: Bytes, at: int) -> int:
+def u16(raw: Bytes, at: int) -> int:
     return np.int64(raw[at]) | (np.int64(raw[at + 1]) << 8)
 
 
 @inlined
-def _u32(raw: Bytes, at: int) -> int:
-    return _u16(raw, at) | (_u16(raw, at + 2) << 16)
+def u32(raw: Bytes, at: int) -> int:
+    return u16(raw, at) | (u16(raw, at + 2) << 16)
 
 
 @inlined
-def _i64(raw: Bytes, at: int) -> int:
-    return _u32(raw, at) | (_u32(raw, at + 4) << 32)
+def i64(raw: Bytes, at: int) -> int:
+    return u32(raw, at) | (u32(raw, at + 4) << 32)
 
 
 @inlined
-def _put32(raw: Bytes, at: int, value: int) -> None:
+def put32(raw: Bytes, at: int, value: int) -> None:
     for byte in range(4):
         raw[at + byte] = np.uint8((value >> (8 * byte)) & 255)
 
 
 @inlined
-def _put64(raw: Bytes, at: int, value: int) -> None:
+def put64(raw: Bytes, at: int, value: int) -> None:
     for byte in range(8):
         raw[at + byte] = np.uint8((value >> (8 * byte)) & 255)
 
@@ -121,7 +121,7 @@ def _values_at(raw: Bytes, at: int, end: int, flags: int) -> int:
     if flags & HAS_TIME:
         if at + 8 > end:
             return -1
-        time = _i64(raw, at)
+        time = i64(raw, at)
         if time < EARLIEST or time > LATEST:
             return -1
         at += 8
@@ -129,7 +129,7 @@ def _values_at(raw: Bytes, at: int, end: int, flags: int) -> int:
         if flags & flag:
             if at + 2 > end:
                 return -1
-            size = _u16(raw, at)
+            size = u16(raw, at)
             at += 2
             if size == 0 or at + size > end or not is_utf8(raw, at, at + size):
                 return -1
@@ -157,7 +157,7 @@ def _read_values(
         if kind <= FIXED_MAX:
             if at + 8 > end:
                 return -1
-            word = _i64(raw, at)
+            word = i64(raw, at)
             at += 8
             if kind == FLOAT:
                 _set(keys, words[field + FIELD_ROW], event, number_key(word))
@@ -174,7 +174,7 @@ def _read_values(
         else:
             if at + 4 > end:
                 return -1
-            size = _u32(raw, at)
+            size = u32(raw, at)
             at += 4
             if at + size > end:
                 return -1
@@ -222,8 +222,8 @@ def read_records(
         state[1] = HARD
         if at + HEAD > end:
             break
-        length = _u32(raw, at)
-        number = _u16(raw, at + 4)
+        length = u32(raw, at)
+        number = u16(raw, at + 4)
         flags = np.int64(raw[at + 6])
         stop = at + length
         if length < HEAD or stop > end or number >= len(numbers):
@@ -297,8 +297,10 @@ def address(
     starts: Words,
     ends: Words,
     forms: Words,
-    entered: int,
-    base: int,
+    entered: Words,
+    numbers: Words,
+    but: int,
+    marked: bool,
     heads: Words,
     counts: Words,
     pairs: Words,
@@ -308,10 +310,11 @@ def address(
 ) -> int:
     """Write the notices of events first .. last, slot by slot; how many runs.
 
-    `counts` has a word per slot, all 0, and so it is left. Notices for a slot that is `kept` have a
-    number, `base` and the event's place. Those for others stand behind the head of a frame, whose
-    first four bytes are `frame`. -1 if `out` might not have room, or `runs` or `pairs` has not:
-    nothing has been written then.
+    `counts` has a word per slot, all 0, and so it is left. `entered` and `numbers` are the events'.
+    Notices for a slot that is `kept` have the number. Those for others stand behind the head of a
+    frame, whose first four bytes are `frame`. One slot, `but`, is passed over. Unless `marked`
+    nobody is named. -1 if `out` might not have room, or `runs` or `pairs` has not: nothing has been
+    written then.
     """
     if offsets[last] - offsets[first] > len(pairs):
         return -1
@@ -322,6 +325,8 @@ def address(
         size = ends[event] - starts[event] + NOTICE_MOST + 8
         for at in range(offsets[event], offsets[event + 1]):
             slot = slot_of[found[at]]
+            if slot == but:
+                continue
             if counts[slot] == 0:
                 if touched == len(runs):
                     for run in range(touched):
@@ -345,6 +350,8 @@ def address(
         for at in range(offsets[event], offsets[event + 1]):
             number = np.int64(found[at])
             slot = slot_of[number]
+            if slot == but:
+                continue
             matched[number] += 1
             pairs[heads[slot]] = (event << 32) | number
             heads[slot] += 1
@@ -365,16 +372,16 @@ def address(
             while same < upto and (pairs[same] >> 32) == event:
                 same += 1
             to = _write_notice(
-                event, pairs, place, same, mark_of, kept[slot] != 0, raw, starts, ends, forms,
-                entered, base, out, to
+                event, pairs, place, same, mark_of, marked, kept[slot] != 0, raw, starts, ends,
+                forms, entered, numbers, out, to
             )  # fmt: skip
             runs[run, RUN_LOW] = min(runs[run, RUN_LOW], forms[event])
             runs[run, RUN_HIGH] = max(runs[run, RUN_HIGH], forms[event])
             runs[run, RUN_NOTICES] += 1
             place = same
         if not kept[slot]:
-            _put32(out, begun, frame)
-            _put32(out, begun + 4, to - begun - FRAME_HEAD)
+            put32(out, begun, frame)
+            put32(out, begun + 4, to - begun - FRAME_HEAD)
         runs[run, RUN_TO] = to
     return touched
 
@@ -386,20 +393,21 @@ def _write_notice(
     place: int,
     same: int,
     mark_of: Words,
+    marked: bool,
     is_kept: bool,
     raw: Bytes,
     starts: Words,
     ends: Words,
     forms: Words,
-    entered: int,
-    base: int,
+    entered: Words,
+    numbers: Words,
     out: Bytes,
     to: int,
 ) -> int:
     """One notice, for the pairs from `place` up to `same`; where it ends."""
     start, end = starts[event], ends[event]
     begun = to
-    marks = same - place
+    marks = same - place if marked else 0
     out[to + 4] = np.uint8(forms[event] & 255)
     out[to + 5] = np.uint8(forms[event] >> 8)
     flags = np.int64(raw[start + 6])
@@ -407,20 +415,20 @@ def _write_notice(
     to += HEAD
     if marks > MARKS_FEW:
         out[begun + 7] = np.uint8(MARKS_FEW + 1)
-        _put32(out, to, marks)
+        put32(out, to, marks)
         to += 4
     else:
         out[begun + 7] = np.uint8(marks)
-    for at in range(place, same):
-        _put64(out, to, mark_of[pairs[at] & 0xFFFFFFFF])
+    for at in range(place, place + marks):
+        put64(out, to, mark_of[pairs[at] & 0xFFFFFFFF])
         to += 8
     if is_kept:
-        _put64(out, to, base + event)
+        put64(out, to, numbers[event])
         to += 8
-    _put64(out, to, entered)
+    put64(out, to, entered[event])
     to += 8
     size = end - start - HEAD
     copy_bytes(out, to, raw, start + HEAD, size)
     to += size
-    _put32(out, begun, to - begun)
+    put32(out, begun, to - begun)
     return to

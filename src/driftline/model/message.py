@@ -102,12 +102,16 @@ class Answer:
     interested: bool = False
 
 
+EVENTS = "$events"
+"""No table has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resync:
     """Something may be missing: whoever keeps what messages change must ask for it anew.
 
     Told to everybody, once by its origin and number. With a table, it is about that one only: it
-    has a home, which it had not before.
+    has a home, which it had not before. `EVENTS`: some were given up, which nobody can ask for.
     """
 
     origin: str

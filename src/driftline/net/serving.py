@@ -160,8 +160,10 @@ class Serving:
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:
-                guest.handles.pop(asked.handle, None)
-                guest.channels.pop(party, None)
+                if guest.channels.get(party) is channel:
+                    guest.handles.pop(asked.handle, None)
+                    del guest.channels[party]
+                    server.released(party)
                 if known is None:
                     server.driver.ask(party, requests.Leave(""))
                 guest.refuse_request(asked.request, reply.refused)

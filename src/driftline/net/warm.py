@@ -1,7 +1,7 @@
 """How is compiled code made ready before anybody waits for it?
 
-By using it: a broker that nobody sees takes an event from a party to another. On a machine's first
-run this compiles for up to a minute; later it loads what was compiled.
+By using it: a broker that nobody sees takes an event from a party to another, and to a neighbour.
+On a machine's first run this compiles for up to a minute; later it loads what was compiled.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.broker.broker import Broker
-from driftline.broker.effects import DeliverMany
+from driftline.broker.effects import DeliverMany, SendParcels
+from driftline.broker.links import Role
 from driftline.broker.requests import PublishMany, Subscribe
 from driftline.broker.settings import Settings
 from driftline.kernels import warm_up
 from driftline.language.sql import parse
 from driftline.model.event import Event
+from driftline.model.message import Interest
 from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
 from driftline.net.gathering import Gathering
+from driftline.wire.bundles import Bundle
 from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
 from driftline.wire.publishing import batch
@@ -39,5 +43,15 @@ def warm() -> None:
         broker.handle(Subscribe("", name, standing.moved_to({"a": 1}), handle=1), name, 0)
     form = form_of(event)
     forms = np.array([broker.publishing.forms.number(form)], np.int64)
+    broker.connect("far", Role.PEER, 0)
+    assert isinstance(wanted, Subscription)
+    (one,) = wanted.filters()
+    broker.handle(Interest({"": one.bound({"a": 1})}), "far", 0)
     told = broker.handle(PublishMany("", write_record(event, 0, form), forms), "p", 0)
     assert sum(isinstance(one, DeliverMany) for one in told) == 2
+    far = Broker("far", settings=broker.settings)
+    (sent,) = [one for one in told if isinstance(one, SendParcels)]
+    for _, bundle in sent.parcels:
+        assert isinstance(bundle, Bundle)
+        far.handle_bundle(bundle.payload, "warm", 0)
+    assert far.passing.had("warm")

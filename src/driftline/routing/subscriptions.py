@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from driftline.matching.matcher import Matcher
 from driftline.matching.relations import Relations
@@ -43,6 +43,24 @@ class News:
         return bool(self.filters or self.added or self.removed)
 
 
+class Places(Protocol):
+    """Who keeps whose each filter in the matcher is."""
+
+    def put(self, number: str, owner: Interface) -> None:
+        """It is in the matcher under this id, new or anew, for an interface."""
+
+    def drop(self, number: str) -> None:
+        """It will not be any more."""
+
+
+class _NoPlaces:
+    def put(self, number: str, owner: Interface) -> None:
+        pass
+
+    def drop(self, number: str) -> None:
+        pass
+
+
 @dataclass(slots=True)
 class _Sequence:
     """A sequence somebody wants, what of it is delegated to whom, and its other filters."""
@@ -70,9 +88,10 @@ class Subscriptions:
         "_said",
         "_said_of",
         "_sequences",
-        "_types",
+        "_special",
         "_unplanned",
         "_wanting",
+        "places",
         "table",
         "version",
     )
@@ -96,11 +115,14 @@ class Subscriptions:
         # By the numbers they have in the matcher: whose it is, and the step of a sequence.
         self._wanting: dict[str, tuple[Interface, Key, int | None]] = {}
         self._numbers: dict[Which, tuple[str, ...]] = {}
-        # How many of those in the matcher are about a type; None: about any.
-        self._types: Counter[str | None] = Counter()
+        # How many of those in the matcher are about a type (None: about any) and are a step of a
+        # sequence, or of a member of a mesh.
+        self._special: Counter[str | None] = Counter()
         self._said_of: dict[str, tuple[str | None, ...]] = {}
+        self.places: Places = _NoPlaces()
+        """Who is told which of those in the matcher are whose."""
         self.version = 0
-        """Another one whenever `concerns` may give another answer."""
+        """Another one whenever `plain` may give another answer."""
         # Those that the matcher holds with their constants as parameters.
         self._moving: set[str] = set()
         # What each neighbour has to look after, how often it is needed, and its key there.
@@ -176,20 +198,26 @@ class Subscriptions:
     def _forget(self, which: Which) -> None:
         """It is no longer in the matcher."""
         for number in self._numbers.pop(which, ()):
+            self.places.drop(number)
             self._matcher.discard(number)
-            self._count(self._said_of.pop(number), -1)
+            self._count(number, self._said_of.pop(number), -1)
             self._moving.discard(number)
             del self._wanting[number]
 
-    def _count(self, types: Iterable[str | None], by: int) -> None:
+    def _count(self, number: str, types: Iterable[str | None], by: int) -> None:
+        _, key, step = self._wanting[number]
+        if step is None and not _member(key):
+            return
         for type in types:
-            self._types[type] += by
+            self._special[type] += by
             # The first one, or none any more.
-            self.version += self._types[type] == max(by, 0)
+            self.version += self._special[type] == max(by, 0)
 
-    def concerns(self, type: str) -> bool:
-        """May anybody want events of this type? May say yes too often."""
-        return bool(self._types[type] or self._types[None] or self._evolving)
+    def plain(self, type: str) -> bool:
+        """Do links want events of this type, if at all, by filters that neither evolve nor
+        remember?
+        """
+        return not (self._special[type] or self._special[None] or self._evolving)
 
     def _evolve(self, which: Which, wanted: Filter) -> None:
         self.version += 1
@@ -235,21 +263,23 @@ class Subscriptions:
         number = str(next(self._counted))
         self._matcher.add(number, filters)
         self._said_of[number] = types = tuple({one.type for one in filters})
-        self._count(types, 1)
         self._wanting[number] = (*which, step)
+        self._count(number, types, 1)
+        self.places.put(number, which[0])
         self._numbers[which] = (*self._numbers.get(which, ()), number)
 
     def _move(self, number: str, before: Filter, wanted: Filter) -> None:
         """Let a filter be another one, in place if it differs in its values alone."""
         if before.type != wanted.type:
-            self._count(self._said_of[number], -1)
+            self._count(number, self._said_of[number], -1)
             self._said_of[number] = (wanted.type,)
-            self._count((wanted.type,), 1)
+            self._count(number, (wanted.type,), 1)
         shape, values = opened(wanted)
         if number not in self._moving or opened(before)[0] != shape:
             # It has moved once and may again: from now on its constants can be changed.
             self._matcher.add(number, shape, bounds(values))
             self._moving.add(number)
+            self.places.put(number, self._wanting[number][0])
         else:
             self._matcher.change(number, bounds(values))
 
@@ -427,8 +457,13 @@ class Subscriptions:
                 )
         assert len(self._wanting) == len(self._matcher)
         assert self._said_of.keys() == self._wanting.keys()
-        about = Counter(type for types in self._said_of.values() for type in types)
-        assert about == +self._types
+        special = {
+            number
+            for number, (_, key, step) in self._wanting.items()
+            if step is not None or _member(key)
+        }
+        about = Counter(type for number in special for type in self._said_of[number])
+        assert about == +self._special
         assert self._moving <= self._wanting.keys()
         assert {number for some in self._numbers.values() for number in some} == set(self._wanting)
 

@@ -7,6 +7,7 @@ so each life of the broker is a history of its own.
 from __future__ import annotations
 
 from driftline.broker.broker import COUNTED_BITS
+from driftline.broker.effects import MISSING
 from driftline.sim.checkers import number_of
 from driftline.sim.history import NEVER, Change, Moment, Placed
 from driftline.sim.party import Party
@@ -21,14 +22,21 @@ class EventLog:
         self._changes: dict[int, list[Change]] = {}
         self._moments: dict[int, Moment] = {}
         self.latest = NEVER
+        # May something be missing before the next one?
+        self._doubtful = False
 
     def read(self) -> None:
         """Take what the witness was told since."""
         for deliver in self._witness.told[self._read :]:
+            if deliver.event == MISSING:
+                self._doubtful = True
+                continue
             life = deliver.number >> COUNTED_BITS
             changes = self._changes.setdefault(life, [])
             number = 1 + len(changes)
-            changes.append(Change(number, (), deliver.event, known=not deliver.gap))
+            known = not (deliver.gap or self._doubtful)
+            self._doubtful = False
+            changes.append(Change(number, (), deliver.event, known=known))
             self.latest = self._moments[number_of(deliver.event)] = life, number
         self._read = len(self._witness.told)
 

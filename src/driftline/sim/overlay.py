@@ -14,7 +14,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
@@ -88,7 +88,7 @@ class Overlay:
         # A chance per effect that its broker crashes just before it.
         self.crashes = 0.0
         self.journal_lost = 0.0
-        # Do parties publish events as records? For brokers whose matcher is an index.
+        # Do parties publish events as records, as clients of real brokers do? Only with an index.
         self.as_records = False
         self._settings = settings
         self._draw = random.Random(seed)
@@ -334,6 +334,9 @@ class Overlay:
             self._wake_at(place, effect.time - place.skew)
 
     def _answer(self, party: Party, reply: Reply) -> None:
+        if reply.problems:
+            # Of the only one there was.
+            reply = replace(reply, refused=reply.problems[0][1])
         party.answer(reply, self.now)
 
     def _tell(self, party: Party, deliver: Deliver) -> None:

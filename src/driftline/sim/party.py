@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from driftline.broker.edge import MISSING
 from driftline.broker.effects import Deliver, Reply
 from driftline.broker.requests import (
     Advertise,
@@ -58,8 +57,6 @@ class Party:
     told_at: list[int] = field(default_factory=list)
     decided: list[Decided] = field(default_factory=list)
     """For each of these what came of its own evaluation."""
-    missing: list[int] = field(default_factory=list)
-    """After how many of these it was told that others may be missing."""
     repeated: list[Deliver] = field(default_factory=list)
     """What it was told again as if it were new."""
     suspended: bool = False
@@ -132,9 +129,6 @@ class Party:
             self.repeated.append(deliver)
             return False
         self.had_of[deliver.origin] = deliver.position
-        if deliver.event.type == MISSING:
-            self.missing.append(len(self.told))
-            return True
         self.told.append(deliver)
         self.told_at.append(now)
         self.decided.append(Decided(self._still(deliver), self.asked))

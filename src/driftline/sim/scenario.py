@@ -96,6 +96,7 @@ class Scenario:
         )
         self._away = draw.choice((0, 0, _AWAY))
         self.overlay = Overlay(draw.randrange(1 << 30), self._settings, trace)
+        self.overlay.as_records = plan.matcher == "index"
         self.story = Story()
         self._movers: list[Party] = []
         build(self.overlay, plan.topology, plan.brokers, draw)

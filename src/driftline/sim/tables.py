@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 
+from driftline.broker.effects import MISSING
 from driftline.broker.requests import (
     Cancel,
     Declare,
@@ -250,8 +251,8 @@ class TableRun:
             return
         last: dict[tuple[str, Value], int] = {}
         for deliver in self.witness.told:
-            if not deliver.news:
-                event = deliver.event
+            event = deliver.event
+            if not deliver.news and event != MISSING:
                 last[event.type, event.attributes[KEYS[event.type]]] = number_of(event)
         now = {
             (name, key): number_of(event) for name, rows in contents.items() for key, event in rows

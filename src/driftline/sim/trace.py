@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftline.errors import FrameRefused
 from driftline.model.message import Control, Home, Interest, Neighbours, Offer, Steps
+from driftline.wire.bundles import open_bundle
 from driftline.wire.codec import decode_control
 from driftline.wire.events import decode_batch
 from driftline.wire.framing import Decoder, FrameKind
@@ -23,6 +24,10 @@ def described(data: bytes) -> str:
             parcels = decode_batch(frame.payload)
             events = (f"{one.origin} {dict(one.event.attributes)}" for one in parcels)
             return f"{text}: " + "; ".join(events)
+        if frame.kind is FrameKind.BUNDLE:
+            said = open_bundle(frame.payload)
+            types = sorted({form.type for form in said.forms.values()})
+            return f"{text}: {said.events} events of {said.origin} ({', '.join(types)})"
         return text
     except FrameRefused as refusal:
         return f"garbled: {refusal}"

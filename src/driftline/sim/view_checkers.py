@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driftline.broker.broker import COUNTED_BITS
-from driftline.broker.effects import Deliver
+from driftline.broker.effects import MISSING, Deliver
 from driftline.broker.tables import SNAPSHOT
 from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
@@ -87,7 +87,11 @@ class ViewStory:
         self._read[party.name] = len(party.told)
         for deliver in new:
             for id in deliver.gaps:
-                if id in self.versions:
+                if id not in self.versions:
+                    continue
+                # What is a row after all is told anew, or is not missing.
+                of_rows = self._newest(id).view.source in self.followers.keys
+                if deliver.event != MISSING or not of_rows:
                     self._lost[id] = self._newest(id).begun
                     self.followers.forget(id)
             for id, epoch in zip(deliver.subscriptions, deliver.epochs, strict=True):

@@ -5,7 +5,7 @@ All numbers are unsigned and little-endian.
     offset  bytes  field
          0      1  magic        0xD1
          1      1  version      1
-         2      1  kind         1 control, 2 events, 3 hello, 4 ack
+         2      1  kind         1 control, 2 events, 3 hello, 4 ack, 5 bundle
          3      1  flags        for the link to give a meaning to
          4      4  length       of the payload
          8      8  sender       incarnation of the sender
@@ -54,12 +54,15 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 class FrameKind(enum.IntEnum):
-    """What the payload is: a control message, a batch of events, a greeting, or nothing."""
+    """What the payload is: a control message, a batch of events, one in their forms, a greeting, or
+    nothing.
+    """
 
     CONTROL = 1
     EVENTS = 2
     HELLO = 3
     ACK = 4
+    BUNDLE = 5
 
 
 _KINDS = {kind.value: kind for kind in FrameKind}

@@ -22,6 +22,7 @@ from driftline.model.view import View
 from driftline.net.journal.stored import _FORMS, FORMAT, decode, encode, encode_key
 from driftline.stateful.news import News
 from driftline.stateful.value_based.address import Relabelling
+from driftline.wire.bundles import Bundle
 from driftline.wire.forms import Form
 
 EVENT = Event("q", {"x": 7, "s": "é"}, time=1, entered=2)
@@ -32,6 +33,7 @@ NEWS = News(NotificationKind.CHANGE, {"x": 1}, {"x": None}, (7,))
 
 GOLDEN: list[tuple[Key, object, str]] = [
     (("advertised", "p", "a"), OFFER, "92a17192a1789193a178a13e03"),
+    (("bundle", "c", "4"), Bundle(b"as it is"), "6173206974206973"),
     (("cut",), True, "c3"),
     (
         ("deliver", "p", "5"),
@@ -94,6 +96,7 @@ GOLDEN: list[tuple[Key, object, str]] = [
     ),
     (("seen", "c"), 1 << 40, "cf0000010000000000"),
     (("sequence",), 2, "02"),
+    (("short", "c"), True, "c3"),
     (
         ("sub", "s"),
         ("p", ROWS, 7),

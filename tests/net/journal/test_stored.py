@@ -72,6 +72,12 @@ def test_brokers_go_on_from_what_was_bytes(topology: str) -> None:
     assert {"sub", "row", "deliver", "sequence"} <= {*written}
 
 
+def test_bundles_are_bytes_too() -> None:
+    plan = Plan("acyclic", 3, matcher="index", advertised=False, tables=False, brokers=5)
+    Scenario(plan).run()
+    assert "bundle" in written
+
+
 def test_what_every_part_of_a_broker_keeps_has_a_form() -> None:
     """As far as can be read from the code; whatever else is kept is refused when it is."""
     code = "".join(path.read_text() for path in Path(broker.__file__).parent.glob("*.py"))

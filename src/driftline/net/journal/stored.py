@@ -41,6 +41,7 @@ from driftline.net.journal.tellings import (
     write_event,
 )
 from driftline.stateful.value_based.address import Relabelling
+from driftline.wire.bundles import Bundle
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.filters import Reader, Writer
 from driftline.wire.forms import Form
@@ -205,6 +206,7 @@ _OFFERED = _each(
 
 _FORMS: dict[str, _Form] = {
     "advertised": _OFFERED,
+    "bundle": _each(Bundle, lambda one: one.payload, Bundle),
     "cut": _FLAG,
     "deliver": _each(
         Deliver,
