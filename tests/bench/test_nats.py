@@ -248,7 +248,14 @@ def test_what_is_acknowledged_is_kept():
 @pytest.fixture(scope="module")
 def report() -> Report:
     sizes = broker.Sizes(
-        share=0.05, repeats=1, paced_s=0.1, fan_out=200, durable=200, durable_s=5.0, scale=1_000
+        share=0.05,
+        repeats=1,
+        paced_s=0.1,
+        fan_out=200,
+        durable=200,
+        durable_s=5.0,
+        links=20_000,
+        scale=1_000,
     )
     said: list[str] = []
     made = broker.run(False, said.append, sizes)
@@ -263,7 +270,9 @@ def test_the_report_has_a_table_for_each_question(report):
     for name in (broker.OURS, broker.BY_SYMBOL):
         assert data["fan_out"][name]["messages_per_event"] == 200
     assert len(report.rows) == 3
-    assert [len(table.rows) for table in report.more] == [6, 2, 3, 1, 1]
+    assert [len(table.rows) for table in report.more] == [6, 2, 3, 1, 1, 1]
+    assert data["links"]["told"] == 10_000
+    assert list(data["links"]["cpu_us"]) == ["first", "middle", "last"]
     assert data["saturated"][broker.OURS]["messages_per_event"] == pytest.approx(1.05, abs=0.05)
     measured = {claim.name for claim in report.claims if claim.measured is not None}
     assert measured == {

@@ -85,12 +85,24 @@ def test_what_came_before_is_left_out() -> None:
 
 
 def test_many_bytes_are_several_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "NOTICES_AIM", 200)
+    monkeypatch.setattr(bundles, "BYTES_AIM", 200)
     events, forms, notices = some(random.Random(2), 40)
     made = list(bundled(memoryview(notices), 40, forms, "a", 1, b""))
     assert len(made) > 5
     assert sum(one.events for one in made) == 40
     assert [event for one in made for event in opened(one)[2]] == events
+
+
+def test_a_bundle_has_the_forms_that_it_uses_and_not_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundles, "BYTES_AIM", 40)
+    events, forms, notices = some(random.Random(3), 40)
+    made = list(bundled(memoryview(notices), 40, forms, "a", 1, b""))
+    assert [event for one in made for event in opened(one)[2]] == events
+    for one in made:
+        used = {form_of(event) for event in opened(one)[2]}
+        assert used == {*open_bundle(one.payload).forms.values()}
 
 
 def test_when_the_newest_was_generated() -> None:

@@ -9,6 +9,7 @@ One question in each file:
 - `broker_runs`: and run after run?
 - `broker_durable`: how many events a second are acknowledged that must not be lost?
 - `driftline_broker`: how does Driftline do it?
+- `broker_links`: how fast do events go from broker to broker?
 - `broker_scale`: how many subscriptions can it have, and how soon is it back after a crash?
 
 Events go over real sockets, from one publisher to 200 connections, with everything on one machine:
@@ -28,6 +29,7 @@ from driftline.bench.broker_contestant import Contestant
 from driftline.bench.broker_driver import TICK_S
 from driftline.bench.broker_durable import appended, syncs_per_s
 from driftline.bench.broker_job import SEED, Job, Truth, fan_out_job, stock_job, truth_of
+from driftline.bench.broker_links import crossed
 from driftline.bench.broker_runs import (
     Figures,
     Prepared,
@@ -83,6 +85,8 @@ class Sizes:
     fan_out: int = 10_000
     durable: int = 20_000
     durable_s: float = 3.0
+    links: int = 100_000
+    """Events over two links."""
     scale: int = 100_000
     """Subscriptions on one broker; a tenth as many that are durable."""
 
@@ -105,6 +109,7 @@ FULL = Sizes(
     fan_out=50_000,
     durable=100_000,
     durable_s=10.0,
+    links=1_000_000,
     scale=1_000_000,
 )
 
@@ -124,6 +129,7 @@ def run(full: bool, say: Say, sizes: Sizes | None = None) -> Report:
             "fan_out": _fan_out(all_started, sizes, say),
         }
     figures["durable"] = _durable(sizes, say)
+    figures["links"] = crossed(sizes.links, say)
     figures |= scale(sizes.scale, say)
     # How many others there were, before and after: ours are in the second one too.
     figures["load"].append(os.getloadavg()[0])

@@ -20,7 +20,7 @@ from driftline.bench.broker_contestant import Address
 from driftline.bench.driftline_broker import Driftline
 from driftline.model.event import Event
 from driftline.wire import asking
-from driftline.wire.compact import write_record
+from driftline.wire.compact import split_records, write_record
 from driftline.wire.forms import form_of
 from driftline.wire.publishing import batch
 from driftline.wire.stream import Frames, Kind, frame
@@ -41,6 +41,8 @@ class Line:
         self._socket = socket.create_connection(address, _TIMEOUT_S)
         self._frames = Frames()
         self._waiting: list[tuple[Kind, bytes]] = []
+        self.left = 0
+        """Notices that came and nobody has waited for."""
         self._send(frame(Kind.HELLO, asking.encode(asking.Hello(name))))
         self._next(Kind.HELLO)
 
@@ -73,11 +75,18 @@ class Line:
         """Publish, and wait until it is acknowledged."""
         form = form_of(events[0])
         records = b"".join(write_record(one, 0, form) for one in events)
-        self._send(frame(Kind.FORM, asking.encode_form(0, form)))
-        self._send(frame(Kind.EVENTS, batch(1, len(events), 0, records)))
+        said = frame(Kind.FORM, asking.encode_form(0, form))
+        # At once: a second small write would wait until the first has arrived.
+        self._send(said + frame(Kind.EVENTS, batch(1, len(events), 0, records)))
         reply = asking.decode_reply(self._next(Kind.REPLY))
         if reply.error or reply.value:
             raise AssertionError(f"the broker says {reply}")
+
+    def notices(self, count: int) -> None:
+        """Wait for so many of a subscription that is not durable."""
+        while self.left < count:
+            self.left += sum(1 for _ in split_records(self._next(Kind.NOTICES)))
+        self.left -= count
 
     def told(self) -> bytes:
         """The next notices of a durable subscription."""

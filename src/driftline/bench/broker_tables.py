@@ -76,7 +76,28 @@ def tables(figures: dict[str, Any]) -> list[Table]:
                 for name, one in figures["durable"]["ways"].items()
             ],
         ),
+        *_links(figures),
         *_scale(figures),
+    ]
+
+
+def _links(figures: dict[str, Any]) -> list[Table]:
+    if "links" not in figures:
+        return []
+    one = figures["links"]
+    return [
+        Table(
+            "Over two links, from the first of three brokers to the last",
+            ("events", "told", "events/s", *(f"CPU µs at the {name}" for name in one["cpu_us"])),
+            [
+                (
+                    f"{one['events']:,}",
+                    f"{one['told']:,}",
+                    f"{one['events_per_s']:,.0f}",
+                    *(f"{cpu:.2f}" for cpu in one["cpu_us"].values()),
+                )
+            ],
+        )
     ]
 
 

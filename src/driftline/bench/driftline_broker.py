@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +46,15 @@ class Driftline:
 
     name = "driftline"
 
-    def __init__(self, durable: bool = False) -> None:
+    def __init__(
+        self,
+        durable: bool = False,
+        name: str = "bench",
+        peers: Mapping[str, Address | None] | None = None,
+    ) -> None:
+        self.called = name
         self._durable = durable
+        self._peers = peers or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._address: Address = ("", 0)
@@ -57,8 +64,9 @@ class Driftline:
         self._folder = folder = Path(tempfile.mkdtemp(prefix="driftline-bench-"))
         journal = "broker.journal" if self._durable else "memory:"
         (folder / "broker.toml").write_text(
-            f'name = "bench"\nlisten = "127.0.0.1:0"\njournal = "{journal}"\n'
+            f'name = "{self.called}"\nlisten = "127.0.0.1:0"\njournal = "{journal}"\n'
             f"[limits]\nkept = {_KEPT}\nsilence = 3600\n"
+            + "".join(_peer(*peer) for peer in self._peers.items())
         )
         return self.start_again()
 
@@ -97,6 +105,11 @@ class Driftline:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._process = self._folder = None
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return self._address
 
     @property
     def pid(self) -> int:
@@ -249,3 +262,9 @@ def _deliveries(job: Job) -> int:
     from driftline.bench.broker_job import truth_of
 
     return int(truth_of(job).useful_until[-1])
+
+
+def _peer(name: str, address: Address | None) -> str:
+    """One that is dialled, or waited for."""
+    dialled = "" if address is None else f'address = "{address[0]}:{address[1]}"\n'
+    return f'[[peers]]\nname = "{name}"\nrole = "peer"\n{dialled}'

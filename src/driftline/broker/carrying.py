@@ -76,7 +76,7 @@ class Carrying:
                     taken += len(piece)
                     publishing.plan(intake)
         except FrameRefused:
-            # Its numbers are passed over: what comes next is not to wait for it.
+            # What lies behind it is lost; what comes next is not to wait for it.
             self.garbled += 1
         return effects
 

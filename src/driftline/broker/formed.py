@@ -20,6 +20,8 @@ from driftline.matching.axes import TYPE, Axes, Reader
 from driftline.wire.forms import NO_FORM, Form, check_form
 from driftline.wire.values import BOOLEAN, BYTES, FLOAT, INTEGER, STRING, TIME
 
+LONGEST = 1 << 15
+"""A form whose names have more letters is not for kernels."""
 FORMS_MAX = 16_384
 """So many are known; events of others say their names themselves."""
 _NO_READER = Reader()
@@ -41,11 +43,12 @@ class Plan(NamedTuple):
 class Forms:
     """The forms of one broker, by their numbers."""
 
-    __slots__ = ("_numbers", "_put", "known")
+    __slots__ = ("_long", "_numbers", "_put", "known")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.known: dict[int, Form] = {}
         self._numbers: dict[Form, int] = {}
+        self._long: set[int] = set()
         self._put = put
 
     def restore(self, stored: Mapping[Key, object]) -> None:
@@ -53,8 +56,7 @@ class Forms:
         for key, value in stored.items():
             if key[0] == "form":
                 assert isinstance(value, Form)
-                self.known[int(key[1])] = value
-                self._numbers[value] = int(key[1])
+                self._know(int(key[1]), value)
 
     def number(self, form: Form) -> int:
         """The number of a form, new or known; `NO_FORM` if there are too many."""
@@ -68,17 +70,26 @@ class Forms:
         if len(self.known) >= FORMS_MAX:
             return NO_FORM
         number = len(self.known)
-        self.known[number] = form
-        self._numbers[form] = number
+        self._know(number, form)
         self._put(("form", str(number)), form)
         return number
+
+    def _know(self, number: int, form: Form) -> None:
+        self.known[number] = form
+        self._numbers[form] = number
+        if len(form.type) + sum(len(name) for name, _ in form.fields) > LONGEST:
+            self._long.add(number)
 
     def __len__(self) -> int:
         return len(self.known)
 
     def plainly(self, plainly: Callable[[str], bool]) -> frozenset[int]:
-        """Those whose type kernels can match."""
-        return frozenset(number for number, form in self.known.items() if plainly(form.type))
+        """Those that kernels can match: by their types, and not too long to go with events."""
+        return frozenset(
+            number
+            for number, form in self.known.items()
+            if number not in self._long and plainly(form.type)
+        )
 
     def plan(self, axes: Axes, plain: frozenset[int]) -> Plan:
         """How kernels read them; those that are not plain are not for kernels."""

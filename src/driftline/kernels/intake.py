@@ -43,6 +43,9 @@ HAS_TIME, HAS_ID, HAS_SOURCE, HAS_TRACE = 1, 2, 4, 8
 NUMBERED = 32
 _EASY = HAS_TIME | HAS_ID | HAS_SOURCE | HAS_TRACE
 
+LONGEST = 1 << 20
+"""A longer record is none for kernels: what it is put into for others has to fit a frame, too."""
+
 # Why reading stopped.
 AT_END, FULL, HARD = 0, 1, 2
 """HARD: the next record is one that kernels do not read, or no record at all."""
@@ -226,7 +229,7 @@ def read_records(
         number = u16(raw, at + 4)
         flags = np.int64(raw[at + 6])
         stop = at + length
-        if length < HEAD or stop > end or number >= len(numbers):
+        if length < HEAD or length > LONGEST or stop > end or number >= len(numbers):
             break
         if (flags & ~_EASY) != 0 or raw[at + 7] != 0 or numbers[number] < 0:
             break

@@ -18,7 +18,7 @@ nobody in particular: as they lie at one broker they go to the next.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,8 +32,9 @@ from driftline.wire.values import read_values, write_values
 
 _HEAD = struct.Struct("<IBBHIH")
 _SIZE = struct.Struct("<I")
-NOTICES_AIM = 1 << 20
-"""More bytes of notices than this go into several bundles."""
+_SHORT = struct.Struct("<H")
+BYTES_AIM = 1 << 20
+"""More bytes of notices, or of forms, than this go into several bundles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +70,34 @@ def bundled(
     stamps: bytes,
 ) -> Iterator[Bundle]:
     """Notices as bundles: one, or as many as are needed. `stamps` are named values."""
+    said = {number: encode_form(number, form) for number, form in forms}
     name = utf8(origin, "origin")
-    said = [encode_form(number, form) for number, form in forms]
-    common = b"".join(
-        (name, stamps, *(part for one in said for part in (_SIZE.pack(len(one)), one)))
-    )
-    for count, some in _cut(notices, events):
-        head = _HEAD.pack(count, hops, 0, len(name), len(stamps), len(said))
-        yield Bundle(b"".join((head, common, some)))
+    for count, used, some in _cut(notices, events, said):
+        head = _HEAD.pack(count, hops, 0, len(name), len(stamps), len(used))
+        written = (_SIZE.pack(len(said[number])) + said[number] for number in used)
+        yield Bundle(b"".join((head, name, stamps, *written, some)))
 
 
-def _cut(notices: memoryview, events: int) -> Iterator[tuple[int, memoryview]]:
-    if len(notices) <= NOTICES_AIM:
-        yield events, notices
+def _cut(
+    notices: memoryview, events: int, forms: Mapping[int, bytes]
+) -> Iterator[tuple[int, Collection[int], memoryview]]:
+    """So many notices, the forms that they use, and the notices."""
+    if len(notices) <= BYTES_AIM and sum(map(len, forms.values())) <= BYTES_AIM:
+        yield events, forms, notices
         return
-    begun = at = count = 0
+    begun = at = count = size = 0
+    used: dict[int, None] = {}
     for one in split_records(notices):
-        if count and at + len(one) - begun > NOTICES_AIM:
-            yield count, notices[begun:at]
-            begun, count = at, 0
+        (number,) = _SHORT.unpack_from(one, 4)
+        more = 0 if number in used else len(forms[number])
+        if count and (at + len(one) - begun > BYTES_AIM or size + more > BYTES_AIM):
+            yield count, used, notices[begun:at]
+            begun, count, size, more, used = at, 0, 0, len(forms[number]), {}
+        used[number] = None
+        size += more
         at += len(one)
         count += 1
-    yield count, notices[begun:]
+    yield count, used, notices[begun:]
 
 
 def stamps_of(values: Mapping[str, Value]) -> bytes:
