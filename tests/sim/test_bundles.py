@@ -44,7 +44,7 @@ PLAIN = [
 HARD = [
     "SELECT * FROM r WHERE x > :low * env('factor')",
     "SELECT * FROM q WHERE x = :low THEN SELECT * FROM q WHERE x = :high",
-    "SELECT * FROM q WHERE x > :low AND id = '3'",
+    "SELECT * FROM q WHERE x > :low AND ce_id = '3'",
 ]
 TREES = {
     "a row": [("a", "b", Role.PEER), ("b", "c", Role.PEER), ("c", "d", Role.PEER)],

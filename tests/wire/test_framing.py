@@ -102,8 +102,8 @@ def test_any_buffer_will_do_and_is_not_kept(given_as) -> None:
 REFUSALS = {
     "magic": (changed(GOLDEN, 0, ord("G")), "a frame, which begins with 0xd1", "0x47"),
     "version": (changed(GOLDEN, 1, 7), "version 1", "version 7"),
-    "kind 0": (changed(GOLDEN, 2, 0), "1 (control), 2 (events), 3 (hello), 4 (ack)", "kind 0"),
-    "kind 5": (changed(GOLDEN, 2, 5), "1 (control), 2 (events), 3 (hello), 4 (ack)", "kind 5"),
+    "kind 0": (changed(GOLDEN, 2, 0), "3 (hello), 4 (ack), 5 (bundle)", "kind 0"),
+    "kind 6": (changed(GOLDEN, 2, 6), "1 (control), 2 (events), 3 (hello)", "kind 6"),
     "length": (changed(GOLDEN, 4, 0, 0, 0x80, 0), "at most 8388608 bytes", "one of 8388652"),
     "checksum": (GOLDEN[:-1] + b"\x00", "checksum", "0x"),
 }

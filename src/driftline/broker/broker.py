@@ -208,7 +208,9 @@ class Broker:
         self._subscribing.route()
         known = self.links.roles.get(link)
         if known is not None and known is not role:
+            # Another link under its name: what was on its way is lost.
             self.outbox.forget(link)
+            self._cut = self._puts["cut",] = True
         said = self.links.connect(link, role)
         if self.outbox.is_short(link):
             # Those behind it, and nobody else: it is not kept for others to hear of.
@@ -217,10 +219,10 @@ class Broker:
         self.edge.views.retry()
         if known is not role and self._cut:
             # What was on its way before is lost to those on either side.
-            said += self._resync(EVENTS, but=link)
+            said += self._resync(EVENTS)
         elif known is None and role is Role.MESH:
             said += self._overtaken()
-        said += self._resyncs.again(link, role)
+        said += self._resyncs.again(link, role, new=known is None)
         # Behind all that is to be in effect.
         said += self._waves.again(link, now)
         return self._out(self._settled(said, now))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftline.broker.effects import Effect
+from driftline.broker.links import Role
 from driftline.broker.passing import sound
 from driftline.broker.publishing import Here, Publishing
 from driftline.errors import FrameRefused
@@ -52,6 +53,8 @@ class Carrying:
         from driftline.broker.intake import Further, Lot, Told
 
         here, publishing = self._here, self._publishing
+        if here.links.roles.get(sender) is Role.MESH:
+            raise refused("bundle", "none in a mesh, where events name their homes", "one")
         came = self._opened(payload)
         if came is None:
             return []
@@ -71,8 +74,12 @@ class Carrying:
                 elif isinstance(piece, Further):
                     effects += publishing.send(piece, said.origin, said.hops, stamps)
                 else:
-                    parcels = self._parcels(intake, came, piece, taken)
-                    effects += here.passing.parcels(parcels, sender, now)
+                    parcels: list[Parcel] = []
+                    try:
+                        parcels.extend(self._parcels(intake, came, piece, taken))
+                    finally:
+                        # Those before one that is none.
+                        effects += here.passing.parcels(parcels, sender, now)
                     taken += len(piece)
                     publishing.plan(intake)
         except FrameRefused:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from driftline.broker.effects import Effect, Key, Send
 from driftline.broker.links import Role
-from driftline.model.message import Resync
+from driftline.model.message import EVENTS, Resync
 
 ORIGINS_MAX = 10_000
 """Of so many origins and tables it is known; beyond, the oldest is forgotten."""
@@ -41,12 +41,16 @@ class Resyncs:
         self._put(("resync", *about), (said.number, meshed))
         return True
 
-    def again(self, link: str, role: Role) -> list[Effect]:
-        """All of it, on a link where a session has begun."""
+    def again(self, link: str, role: Role, *, new: bool) -> list[Effect]:
+        """All of it, on a link where a session has begun.
+
+        What is said of events has nothing to do with who is new.
+        """
         return [
             Send(link, Resync(origin, number, table))
             for (origin, table), (number, meshed) in self._known.items()
             if not (meshed and role is Role.MESH)
+            if not (new and table == EVENTS)
         ]
 
     def restore(self, stored: Mapping[Key, object]) -> None:

@@ -22,8 +22,9 @@ from driftline.wire.framing import Frame, FrameKind
 _SECOND = 1_000_000
 RESEND_FIRST = _SECOND // 5
 RESEND_LAST = 4 * _SECOND
-WINDOW = 64
-"""So many payloads are on their way at once; the others wait."""
+WINDOW = 1024
+WINDOW_BYTES = 1 << 23
+"""So many payloads, and bytes of them, are on their way at once; the others wait."""
 
 NEVER = 1 << 62
 
@@ -49,6 +50,7 @@ class Session:
         "_next",
         "_resend_at",
         "_sent",
+        "_sent_bytes",
         "_wait",
         "_waiting",
         "mine",
@@ -67,6 +69,7 @@ class Session:
         self._acked = 0
         self._heard = 0
         self._sent: deque[Frame] = deque()
+        self._sent_bytes = 0
         self._waiting: deque[Frame] = deque()
 
     @property
@@ -94,6 +97,9 @@ class Session:
         """A frame came; what it led to, and frames to send at once (besides an answer)."""
         if frame.sender < self.theirs:
             return Heard(False, None, self._acked, False), []  # of an earlier life
+        if not self.up and frame.receiver != self.mine and frame.kind is not FrameKind.HELLO:
+            # It is meant for a session before this one: they do not know of it yet.
+            return Heard(False, None, self._acked, False), [self._hello()]
         began = frame.sender > self.theirs
         if began:
             self.theirs = frame.sender
@@ -105,7 +111,7 @@ class Session:
         if frame.acknowledged > self._acked:
             self._acked = min(frame.acknowledged, self._next - 1)
             while self._sent and self._sent[0].sequence <= self._acked:
-                self._sent.popleft()
+                self._sent_bytes -= len(self._sent.popleft().payload)
             self._wait = RESEND_FIRST
             self._resend_at = now + self._wait
         says = frame.kind in _PAYLOADS
@@ -147,12 +153,17 @@ class Session:
     def _hello(self) -> Frame:
         return Frame(FrameKind.HELLO, b"", self.mine, self.theirs)
 
+    def _has_room(self, frame: Frame) -> bool:
+        whole = self._sent_bytes + len(frame.payload)
+        return len(self._sent) < WINDOW and (not self._sent or whole <= WINDOW_BYTES)
+
     def _pump(self, now: int) -> list[Frame]:
         frames = []
-        while self._waiting and len(self._sent) < WINDOW:
+        while self._waiting and self._has_room(self._waiting[0]):
             if not self._sent:
                 self._resend_at = now + self._wait
             waited = self._waiting.popleft()
+            self._sent_bytes += len(waited.payload)
             frame = replace(waited, sequence=self._next, acknowledged=self._heard)
             self._next += 1
             self._sent.append(frame)

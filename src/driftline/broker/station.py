@@ -8,8 +8,9 @@ forgotten can be lost here by a crash.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from driftline.broker.broker import COUNTED_BITS, MOMENT_SHIFT, Broker
@@ -24,7 +25,7 @@ from driftline.model.message import Control, Home, Interest, Offer, Parcel
 from driftline.wire.bundles import Bundle
 from driftline.wire.codec import decode_control, encode_control
 from driftline.wire.events import join
-from driftline.wire.framing import Decoder, Frame, FrameKind, encode_frame
+from driftline.wire.framing import PAYLOAD_BYTES_MAX, Decoder, Frame, FrameKind, encode_frame
 from driftline.wire.records import encode_parcel
 
 _BATCH_BYTES = 1 << 18
@@ -197,11 +198,17 @@ class Station:
             if isinstance(effect, Send):
                 carried += self._tell(effect.peer, on, effect.message, now)
                 continue
-            for last, kind, payload in _batches(effect.parcels):
+            refuse = partial(self._refuse, effect.peer)
+            for last, kind, payload in _batches(effect.parcels, refuse):
                 on.said += 1
                 on.parcels.append((on.said, last))
                 carried += _sent(effect.peer, on.session.send(kind, payload, now))
         return carried
+
+    def _refuse(self, link: str, position: int) -> None:
+        """What should have been refused where it entered must not be tried for ever."""
+        self.refused += 1
+        self.broker.outbox.refuse(link, position)
 
     def _tell(self, link: str, on: _Link, message: Control, now: int) -> list[Effect]:
         """Say something on a link, now or together with what follows."""
@@ -278,9 +285,12 @@ def _halves(message: Interest | Offer) -> tuple[Control, Control] | None:
 
 
 def _batches(
-    parcels: Iterable[tuple[int, Parcel | Bundle]],
+    parcels: Iterable[tuple[int, Parcel | Bundle]], refuse: Callable[[int], None]
 ) -> Iterator[tuple[int, FrameKind, bytes]]:
-    """The events in batches of a moderate size, each with the position of its last."""
+    """The events in batches of a moderate size, each with the position of its last.
+
+    What fits no frame is refused, by its position.
+    """
     records: list[bytes] = []
     size, last = 0, 0
     for position, parcel in parcels:
@@ -288,9 +298,16 @@ def _batches(
             if records:
                 yield last, FrameKind.EVENTS, join(records)
                 records, size = [], 0
-            yield position, FrameKind.BUNDLE, parcel.payload
+            if len(parcel.payload) > PAYLOAD_BYTES_MAX:
+                refuse(position)
+            else:
+                yield position, FrameKind.BUNDLE, parcel.payload
             continue
-        record = encode_parcel(parcel)
+        try:
+            record = encode_parcel(parcel)
+        except InvalidValue:
+            refuse(position)
+            continue
         if records and size + len(record) > _BATCH_BYTES:
             yield last, FrameKind.EVENTS, join(records)
             records, size = [], 0

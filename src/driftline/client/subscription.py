@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from driftline.errors import DriftlineError, SubscriptionEnded
 from driftline.model.covering import Statement
@@ -54,6 +54,13 @@ class Keeper(Protocol):
     def _request(self) -> int: ...
 
 
+class _Part(NamedTuple):
+    """Something that came; is what has its number all there with it?"""
+
+    told: Notification
+    whole: bool = True
+
+
 class Subscription:
     """One subscription: `async with`, `async for`, `set`, `cancel`."""
 
@@ -82,7 +89,7 @@ class Subscription:
         self._policy = dict(policy or {})
         self.within = within
         """So many seconds everybody has to say that a change is in effect."""
-        self._pending: deque[Notification] = deque()
+        self._pending: deque[_Part] = deque()
         self._news = asyncio.Event()
         self._problem: DriftlineError | None = None
         self._begun = False
@@ -209,7 +216,7 @@ class Subscription:
             self._ack()
             if not await self._come():
                 raise StopAsyncIteration
-            told = self._pop()
+            told = self._pop().told
             if not _is_nothing(told):
                 return told
 
@@ -232,42 +239,56 @@ class Subscription:
     async def snapshot(self, within: float | None = None) -> list[Notification]:
         """What a view, or a set of rows, begins with: all of it, which may be nothing.
 
-        `TimeoutError` if it is not all there in so many seconds: what came is read with `next`.
+        `TimeoutError` if it is not all there in so many seconds: what came is read later.
         """
         self._ack()
-        told: list[Notification] = []
+        parts: list[_Part] = []
+        gap = False
         try:
             async with asyncio.timeout(within):
-                while not (told and told[-1].last) and await self._come():
-                    kind = self._pending[0].kind
-                    if kind is NotificationKind.GAP:
-                        told.clear()
+                while not (parts and parts[-1].told.last):
+                    if not await self._come():
+                        self._check_active()
+                    kind = self._pending[0].told.kind
+                    if kind is NotificationKind.GAP and not parts:
                         self._pop()
+                        gap = True
                     elif kind is NotificationKind.SNAPSHOT:
-                        told.append(self._pop())
+                        parts.append(self._pop())
+                    elif kind is NotificationKind.GAP:
+                        parts.clear()  # It begins anew.
                     else:
                         break  # It is nothing that begins with a snapshot.
         except BaseException:
-            self._pending.extendleft(reversed(told))
-            self._keeper._taken(-len(told))
+            self._put_back(parts, gap)
             raise
-        return [one for one in told if not _is_nothing(one)]
+        if not parts:
+            self._put_back(parts, gap)
+        return [part.told for part in parts if not _is_nothing(part.told)]
+
+    def _put_back(self, parts: list[_Part], gap: bool) -> None:
+        """Let be read what was read; nothing of it was complete, or counted."""
+        if gap:
+            lost = Notification(NotificationKind.GAP, {}, 0, self.epoch)
+            parts = [_Part(lost), *parts]
+        self._pending.extendleft(reversed(parts))
+        if self.active:
+            self._keeper._taken(-len(parts))
 
     def pending(self) -> list[Notification]:
         """All that has come and was not looked at."""
         self._ack()
-        found = [self._pop() for _ in range(len(self._pending))]
+        found = [self._pop().told for _ in range(len(self._pending))]
         return [told for told in found if not _is_nothing(told)]
 
-    def _pop(self) -> Notification:
-        told = self._pending.popleft()
+    def _pop(self) -> _Part:
+        part = self._pending.popleft()
         if self.active:
             self._keeper._taken(1)
-        # The next one may be a part of what has the same number.
-        if told.number and not (self._pending and self._pending[0].number == told.number):
-            self._had = told.number
+        if part.told.number and part.whole:
+            self._had = part.told.number
             self._unacked += 1
-        return told
+        return part
 
     def _ack(self) -> None:
         """What was handed out has been dealt with: more is asked for."""
@@ -338,15 +359,16 @@ class Subscription:
                 said.last,
                 said.lost,
                 number=said.number,
-            )
+            ),
+            whole=not said.more,
         )
 
-    def _put(self, told: Notification) -> None:
+    def _put(self, told: Notification, *, whole: bool = True) -> None:
         # After a crash it may come again.
         if told.number and told.number <= max(self._had, self._acked):
             self._keeper._taken(1)
             return
-        self._pending.append(told)
+        self._pending.append(_Part(told, whole))
         self._came += 1
         self._news.set()
 

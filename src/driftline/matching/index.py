@@ -74,10 +74,13 @@ class Index:
         # By number, where it may be asked for again: what moves, and what kernels cannot decide.
         self._said: list[tuple[Filter, ...] | None] = []
         self._doubted: dict[int, Bounds] = {}
+        self._axes = Axes()
         self._begin()
 
     def _begin(self) -> None:
-        self._axes = Axes()
+        # Whoever has read the axes before must see that these are others.
+        before, self._axes = self._axes, Axes()
+        self._axes.version = before.version + 1
         self._templates: dict[int, Template] = {}
         self._memory = Memory(_FIRST_WORDS)
         begin(self._memory.words)

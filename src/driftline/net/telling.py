@@ -8,6 +8,7 @@ are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from driftline.broker.concern import is_plain
 from driftline.broker.edge import Edge
@@ -60,12 +61,32 @@ def told(
 
     A subscription that is no longer there is not told anything.
     """
+    before: _Said | Told | None = None
+    for one in _parts(deliver, edge, forms, handle_of, number):
+        if before is not None:
+            yield _message(before, more=number > 0) if isinstance(before, _Said) else before
+        before = one
+    if before is not None:
+        yield _message(before) if isinstance(before, _Said) else before
+
+
+class _Said(NamedTuple):
+    """Something to tell by a message, and what a policy may look at."""
+
+    said: Notification
+    event: Event | None = None
+    key: object = None
+
+
+def _parts(
+    deliver: Deliver, edge: Edge, forms: Forms, handle_of: Callable[[str], int | None], number: int
+) -> Iterator[_Said | Told]:
     event = deliver.event
     lost = (*deliver.gaps, *deliver.subscriptions) if deliver.gap else deliver.gaps
     for id in dict.fromkeys(lost):
         handle = handle_of(id)
         if handle is not None:
-            yield _message(Notification(handle, number, NotificationKind.GAP, {}, _at(event), 0))
+            yield _Said(Notification(handle, number, NotificationKind.GAP, {}, _at(event), 0))
     plain: list[tuple[int, int]] = []
     epochs = deliver.epochs or (0,) * len(deliver.subscriptions)
     for id, epoch in zip(deliver.subscriptions, epochs, strict=True):
@@ -91,7 +112,7 @@ def told(
                 record_of(event),
                 events,
             )
-            yield _message(said, event)
+            yield _Said(said, event)
         elif is_plain(statement):
             plain.append((handle, epoch))
         else:
@@ -105,7 +126,7 @@ def told(
                 epoch,
                 record_of(event),
             )
-            yield _message(said, event)
+            yield _Said(said, event)
     if plain:
         form = form_of(event)
         named = forms.number(form)
@@ -121,7 +142,7 @@ def _at(event: Event) -> int:
 
 def _news(
     handle: int, number: int, epoch: int, news: tuple[News, ...], event: Event
-) -> Iterator[Told]:
+) -> Iterator[_Said]:
     """What a view is told; the last of a snapshot says so."""
     snapshots = [one for one in news if one.kind is NotificationKind.SNAPSHOT]
     for one in news:
@@ -137,7 +158,7 @@ def _news(
             key=pack(key),
             last=bool(snapshots) and one is snapshots[-1],
         )
-        yield _message(said, key=key)
+        yield _Said(said, key=key)
 
 
 def gap(handle: int, lost: int) -> bytes:
@@ -146,8 +167,10 @@ def gap(handle: int, lost: int) -> bytes:
     return frame(Kind.TOLD, encode(said))
 
 
-def _message(said: Notification, event: Event | None = None, key: object = None) -> Told:
-    return Told((said.handle,), frame(Kind.TOLD, encode(said)), event=event, key=key)
+def _message(one: _Said, *, more: bool = False) -> Told:
+    said = one.said
+    said.more = more
+    return Told((said.handle,), frame(Kind.TOLD, encode(said)), event=one.event, key=one.key)
 
 
 def framed(kind: Kind, head: bytes, notices: bytes | memoryview) -> Iterator[bytes]:

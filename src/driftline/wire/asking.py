@@ -268,7 +268,7 @@ class Reply(_Message):
 class Notification(_Message):
     """What a subscription is told that is no plain event. Events are records without forms.
 
-    `number` is 0 unless it is durable.
+    `number` is 0 unless it is durable; `more` says that what follows has the same.
     """
 
     handle: Handle
@@ -283,6 +283,7 @@ class Notification(_Message):
     key: Any = None
     last: bool = False
     lost: Number = 0
+    more: bool = False
 
 
 class Detached(_Message):

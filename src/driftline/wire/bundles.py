@@ -8,9 +8,9 @@ nobody in particular: as they lie at one broker they go to the next.
          4      1  hops      the links they crossed
          5      1  0
          6      2  origin    its length
-         8      4  stamps    their length
-        12      2  forms     how many
-        14         origin, stamps (named values, as `values` says), then each form: its length (4)
+         8      2  stamps    their length
+        10      2  forms     how many
+        12         origin, stamps (named values, as `values` says), then each form: its length (4)
                    and what `asking.encode_form` makes of it
                    notices   up to the end; numbers rise
 """
@@ -30,7 +30,7 @@ from driftline.wire.forms import Form, check_form
 from driftline.wire.refusal import refused, utf8
 from driftline.wire.values import read_values, write_values
 
-_HEAD = struct.Struct("<IBBHIH")
+_HEAD = struct.Struct("<IBBHHH")
 _SIZE = struct.Struct("<I")
 _SHORT = struct.Struct("<H")
 BYTES_AIM = 1 << 20

@@ -31,6 +31,7 @@ from driftline.testing.strategies import (
     values,
     views,
 )
+from driftline.wire.bundles import Bundle
 from driftline.wire.forms import form_of
 from tests.wire.drawn import (
     NAMES,
@@ -113,6 +114,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "form": events().map(form_of),
     "had": _numbers.map(abs),
     "handler": _texts,
+    "bundle": st.binary().map(Bundle),
     "home": VERSIONS,
     "kept": st.binary(),
     "labels": st.tuples(values(), st.lists(_relabellings, max_size=3).map(tuple)),
@@ -131,6 +133,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "row": events(),
     "seen": VERSIONS,
     "sequence": VERSIONS,
+    "short": st.just(True),
     "sub": st.tuples(NAMES, _standings(), st.integers(0, 2**32 - 1)),
     "suspended": st.just(True),
     "table": _declarations,

@@ -11,7 +11,7 @@ who know its format, whatever their code looks like by then.
     b'a batch'
     >>> encode(("sene", "a"), 7)
     Traceback (most recent call last):
-    driftline.errors.InvalidValue: journal key ('sene', 'a'): wanted one of advertised, cut, ...
+    driftline.errors.InvalidValue: journal key ('sene', 'a'): wanted one of advertised, bundle, ...
 """
 
 from __future__ import annotations
