@@ -142,7 +142,6 @@ def test_who_asks_for_something_else_after_everybody_had_left_is_told(together: 
     assert publish(here, 1, -1) == (1, 1)
     here.handle(Cancel("", "s1"), "s", 0)
     here.handle(Interest({}, ("k",)), "far", 0)
-    assert publish(here, 1, 1) == (0, 0)
     subscribe(here, "s2", "SELECT * FROM q WHERE y > 0")
     here.handle(Interest({"k2": wanted("SELECT * FROM q WHERE y > 0")}), "far", 0)
     assert publish(here, -1, 1) == (1, 1)
