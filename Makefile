@@ -3,6 +3,8 @@
 PYTHON ?= python3
 ARGS ?=
 FRAMES ?= 1000000
+# One more than there are processors: some tests wait for processes and disks.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 MINUTES ?= 30
 
 bin := .venv/bin
@@ -32,7 +34,7 @@ run: setup java ## Run the demonstration
 	$(bin)/driftline demo $(ARGS)
 
 test: setup java postgres ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
-	$(bin)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Check formatting, lint, types and the direction of imports
 	$(bin)/ruff format --check

@@ -46,6 +46,28 @@ async def _publish(client: Client, type: str, first: int, last: int) -> None:
     )
 
 
+def test_a_view_that_is_more_than_its_queue_takes_is_told_anew_less_and_less_often(
+    broker: BrokerProcess,
+) -> None:
+    async def main() -> None:
+        async with dl.connect(broker.address) as c:
+            await c.declare("wide", "n")
+            await c.publish_many(dl.Event("wide", {"n": n}) for n in range(100))
+            policy = {"limit": 5, "min_interval": 0.02}
+            async with c.subscribe("SELECT * FROM wide", rows=True, policy=policy) as s:
+                until = time.monotonic() + 4
+                gaps = 0
+                while time.monotonic() < until:
+                    try:
+                        gaps += (await s.next(0.1)).kind == "gap"
+                    except TimeoutError:
+                        continue
+                # At first, and 0, 0.5, 1.5 and 3.5 seconds later; each says so before and behind.
+                assert 2 <= gaps <= 12
+
+    run(main)
+
+
 async def _numbers(told: Any, last: int) -> tuple[list[int], int]:
     """What is told up to a number, and how much is said to be lost."""
     numbers: list[int] = []

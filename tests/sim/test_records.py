@@ -13,6 +13,8 @@ from driftline.model.event import Event
 from driftline.model.standing import Standing
 from driftline.sim.faults import MILLISECOND
 from driftline.sim.overlay import Overlay
+from driftline.sim.scenario import Plan, Scenario
+from driftline.sim.topologies import TOPOLOGIES
 
 WANTED = parse("SELECT * FROM q WHERE x BETWEEN :low AND :high")
 
@@ -95,3 +97,10 @@ def test_nothing_that_was_acknowledged_is_lost_by_a_crash(seed):
         }
         found = {one.event.attributes["n"]: set(one.subscriptions) for one in late}
         assert found == {number: ids for number, ids in wanted.items() if ids}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_whole_runs_in_which_events_are_records(topology, seed):
+    """Everything that is checked of any run holds, whatever goes wrong in it."""
+    Scenario(Plan(topology, seed, steps=40, brokers=5, matcher="index", advertised=False)).run()

@@ -47,6 +47,8 @@ UNKNOWN = -(1 << 40)
 """No form goes by this number on a connection."""
 ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
+_ANEW_FIRST, _ANEW_LAST, _ANEW_CALM = 0.5, 60.0, 10.0
+"""Seconds from one time that a view is told anew to the next, if it keeps missing something."""
 _AT_HAND = 256
 _ROOM = 1 << 18
 """So many bytes of what waited are sent before the connection is asked again."""
@@ -99,6 +101,8 @@ class Guest:
         self._forms_out: set[int] = set()
         self._own: dict[int, Form] = {}
         self._missed: set[int] = set()
+        self.anew: dict[int, tuple[float, float]] = {}
+        """Views that were told anew: when, and how long to wait with it the next time."""
         self._batches: dict[str, list[_Sent]] = {}
         self.asked: set[str] = set()
         """Questions to all brokers that are not answered."""
@@ -402,15 +406,24 @@ class Guest:
     def _rejoin(self) -> None:
         """Let views that have missed something be told anew what they are about.
 
-        Not before all that waits was told: who is slow would miss some of that too.
+        Not before all that waits was told: who is slow would miss some of that too. And less and
+        less often: what a view is told anew may be more than its queue ever takes.
         """
-        out = self.out
+        out, loop = self.out, self.server.loop
         done = [one for one in self._missed if one not in out or not out.counts(one).waiting]
         self._missed.difference_update(done)
-        ids = [self.handles[handle] for handle in done if handle in self.handles]
-        if ids:
+        for handle in done:
+            before, delay = self.anew.get(handle, (0.0, 0.0))
+            now = loop.time()
+            if not delay or now - before > 2 * delay + _ANEW_CALM:
+                delay = 0.0
+            self.anew[handle] = now + delay, min(max(2 * delay, _ANEW_FIRST), _ANEW_LAST)
             # Behind what is being done just now.
-            self.server.loop.call_soon(self.server.driver.lost, ids)
+            loop.call_later(delay, self._tell_anew, handle)
+
+    def _tell_anew(self, handle: int) -> None:
+        if handle in self.handles and self.connection.is_open:
+            self.server.driver.lost([self.handles[handle]])
 
     def _wake_at(self, time: int) -> None:
         if self.connection.stuffed or time in (0, NEVER) or time >= self._waking:

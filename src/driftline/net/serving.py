@@ -81,6 +81,7 @@ class Serving:
         """A subscription of a guest is no more."""
         guest.handles.pop(handle, None)
         guest.quiet.discard(handle)
+        guest.anew.pop(handle, None)
         self._policies.pop((guest.name, handle), None)
         if handle in guest.out:
             guest.out.remove(handle)
