@@ -432,14 +432,14 @@ def test_a_slow_program_is_told_of_what_it_missed():
         async with broker() as server, client(server) as c, client(server) as p:
             policy = {"overflow": "drop_oldest", "limit": 10}
             async with c.subscribe("SELECT * FROM q", policy=policy) as s:
-                c._channel.hold(True)
+                c._talk.channel.hold(True)
                 big = "x" * 50_000
                 for n in range(300):
                     await p.publish(dl.Event("q", {"n": n, "big": big}))
                 guest = next(one for one in server.guests.values() if one.handles)
                 assert guest.connection.stuffed
                 assert guest.out.pending <= 10
-                c._channel.hold(False)
+                c._talk.channel.hold(False)
                 told = [await s.next(5)]
                 while told[-1].values.get("n") != 299:
                     told.append(await s.next(5))
@@ -470,7 +470,7 @@ def test_who_blocks_loses_nothing():
         async with broker() as server, client(server) as c, client(server) as p:
             policy = {"overflow": "block", "limit": 10}
             async with c.subscribe("SELECT * FROM q", policy=policy) as s:
-                c._channel.hold(True)
+                c._talk.channel.hold(True)
                 big = "x" * 50_000
                 sending = [
                     asyncio.ensure_future(p.send(dl.Event("q", {"n": n, "big": big})))
@@ -478,7 +478,7 @@ def test_who_blocks_loses_nothing():
                 ]
                 await until(lambda: bool(server.holding.blocking))
                 assert not all(one.done() for one in sending)
-                c._channel.hold(False)
+                c._talk.channel.hold(False)
                 told = [await s.next(10) for _ in range(200)]
                 assert [n.values["n"] for n in told] == list(range(200))
                 assert all(n.kind == "event" for n in told)

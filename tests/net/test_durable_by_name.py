@@ -106,7 +106,7 @@ def test_a_move_while_the_subscriber_was_away_stands_when_it_comes_back(tmp_path
         async with dl.connect(address) as mine, dl.connect(address) as other:
             s = await mine.subscribe(TEXT, {"limit": 10}, durable="cheap")
             # The connection breaks, and another moves it before it is made again.
-            mine._channel._line._transport.abort()
+            mine._talk.channel._line._transport.abort()
             assert await other.set("cheap", {"limit": 9}) == 1
             while s.epoch == 0:
                 await asyncio.sleep(0.01)

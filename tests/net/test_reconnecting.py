@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import driftline as dl
-from driftline.client import channel
-from driftline.client import client as asking_client
+from driftline.client import channel, conversation
 from driftline.client.client import Client
 from driftline.net.server import Server
 from driftline.wire import asking
@@ -181,19 +180,19 @@ def test_who_waits_for_a_reply_is_not_held_back_by_what_nobody_looks_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A reply comes behind notifications: who looks at these only then would wait for ever."""
-    monkeypatch.setattr(asking_client, "PENDING_MOST", 10)
+    monkeypatch.setattr(conversation, "PENDING_MOST", 10)
 
     async def main() -> None:
         async with served() as server:
             async with dl.connect(address(server)) as one, dl.connect(address(server)) as other:
                 told = await one.subscribe("SELECT * FROM q")
                 await other.publish_many(dl.Event("q", {"pad": "x" * 50_000}) for _ in range(200))
-                await eventually(lambda: one._held)
+                await eventually(lambda: one._talk._held)
                 await asyncio.wait_for(one.confirm(), 10)
                 await asyncio.wait_for(one.publish(event(1)), 10)
-                await eventually(lambda: one._held)
+                await eventually(lambda: one._talk._held)
                 await asyncio.wait_for(told.cancel(), 10)
-                assert not one._held
+                assert not one._talk._held
 
     run(main)
 

@@ -190,7 +190,7 @@ def test_a_durable_subscription_that_is_not_read_is_kept_once(tmp_path: Path) ->
                             for n in range(first, first + 100)
                         )
                     (channel,) = server.guests["anyone~slow"].channels.values()
-                    assert len(channel.at_hand) <= 256
+                    assert len(channel._at_hand) <= 256
                     assert server.edge.parties["anyone/d"].kept <= 500
                 raw.writer.transport.resume_reading()  # type: ignore[attr-defined]
                 while channel.sent < channel.stored:

@@ -35,7 +35,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def _stop(client: Client, stopped: bool) -> None:
     """Let a client read nothing from its connection, as if its process were stopped."""
-    line = client._channel._line
+    line = client._talk.channel._line
     assert line is not None
     line.hold(stopped)
 

@@ -8,8 +8,7 @@ is told there. What a guest asks for is done in `serving`; here is what it publi
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from driftline.broker.effects import Deliver, Reply, Run
 from driftline.broker.items import Item
-from driftline.broker.kept import Kept
 from driftline.broker.queue import Outgoing
 from driftline.broker.requests import PublishMany
 from driftline.broker.session import NEVER
@@ -28,6 +26,7 @@ from driftline.errors import (
     LimitReached,
     NotAllowed,
 )
+from driftline.net.channel import Channel
 from driftline.net.connection import Connection
 from driftline.net.gathering import Batch
 from driftline.net.telling import Told, framed, gap, told
@@ -49,24 +48,8 @@ ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
 _ANEW_FIRST, _ANEW_LAST, _ANEW_CALM = 0.5, 60.0, 10.0
 """Seconds from one time that a view is told anew to the next, if it keeps missing something."""
-_AT_HAND = 256
 _ROOM = 1 << 18
 """So many bytes of what waited are sent before the connection is asked again."""
-
-
-@dataclass(slots=True)
-class Channel:
-    """A durable subscription that a guest is attached to, and how far it was told.
-
-    What is kept for it, up to the number `stored`, is the broker's to keep and to limit; a few that
-    are to be told next are at hand.
-    """
-
-    handle: int
-    party: str
-    sent: int
-    stored: int
-    at_hand: deque[Deliver | Kept] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,66 +420,12 @@ class Guest:
         if self.connection.is_open:
             self.pump()
 
-    # Durable subscriptions
-
-    def attach(self, handle: int, party: str, after: int) -> Channel:
-        """Tell what is kept for a durable subscription from here on, behind a number."""
-        known = self.server.edge.parties[party]
-        after = max(after, known.had)
-        stored = known.waiting[-1].last if known.waiting else after
-        channel = self.channels[party] = Channel(handle, party, after, stored)
-        return channel
-
-    def kept(self, channel: Channel, one: Deliver | Kept) -> None:
-        """Something is kept for a durable subscription, and may be told."""
-        if one.last <= channel.sent:
-            return
-        if channel.sent >= channel.stored:
-            channel.at_hand.append(one)
-        channel.stored = max(channel.stored, one.last)
-        self.catch_up(channel)
-
-    def _at_hand(self, channel: Channel) -> bool:
-        """Is there something to be told next?"""
-        if not channel.at_hand and channel.sent < channel.stored:
-            party = self.server.edge.parties.get(channel.party)
-            kept = party.waiting if party is not None else ()
-            left = (one for one in kept if channel.sent < one.last <= channel.stored)
-            channel.at_hand.extend(islice(left, _AT_HAND))
-            if not channel.at_hand:
-                channel.sent = channel.stored
-        return bool(channel.at_hand)
-
-    def catch_up(self, channel: Channel) -> None:
-        """Tell what was kept, as far as the connection takes it."""
-        while not self.connection.stuffed and self.connection.is_open and self._at_hand(channel):
-            one = channel.at_hand.popleft()
-            if one.last <= channel.sent:
-                continue
-            head = channel.handle.to_bytes(4, "little")
-            if isinstance(one, Kept):
-                self.told += one.notices
-                self.know(one.low, one.high, one.raw)
-                for whole in framed(Kind.KEPT, head, one.after(channel.sent)):
-                    self.connection.send(whole)
-            else:
-                self.told += 1
-                edge, forms = self.server.edge, self.server.forms
-                for each in told(one, edge, forms, lambda id: channel.handle, one.number):
-                    if each.is_notice:
-                        self.know(each.form, each.form, b"")
-                        self.connection.send(frame(Kind.KEPT, head, each.data))
-                    else:
-                        self.connection.send(each.data)
-            channel.sent = one.last
-            self.connection.flush()
-
     # The connection
 
     def eased(self) -> None:
         """See `Service`."""
         for channel in self.channels.values():
-            self.catch_up(channel)
+            channel.catch_up()
         self.pump()
 
     def ended(self, why: str) -> None:

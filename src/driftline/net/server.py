@@ -397,7 +397,7 @@ class Server:
             return
         guest = self._attached.get(deliver.party)
         if guest is not None:
-            guest.kept(guest.channels[deliver.party], deliver)
+            guest.channels[deliver.party].kept(deliver)
 
     def deliver_many(self, deliver: DeliverMany) -> None:
         """See `World`."""
@@ -411,7 +411,7 @@ class Server:
                     kept = Kept.of_run(
                         deliver.raw[run.start : run.end], run.notices, run.low, run.high
                     )
-                    guest.kept(guest.channels[run.party], kept)
+                    guest.channels[run.party].kept(kept)
             return
         guests = self.guests
         for run in deliver.runs:

@@ -25,6 +25,7 @@ from driftline.model.subscription import Subscription
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, show
 from driftline.model.view import View
+from driftline.net.channel import Channel
 from driftline.net.guest import Guest
 from driftline.wire import asking
 from driftline.wire.asking import Interest, encode, unpack, unpack_all
@@ -157,7 +158,7 @@ class Serving:
         guest.handles[asked.handle] = id
         if asked.after:
             server.driver.ask(party, requests.Told(asked.after))
-        channel = guest.attach(asked.handle, party, asked.after)
+        channel = guest.channels[party] = Channel(guest, asked.handle, party, asked.after)
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:
@@ -182,7 +183,7 @@ class Serving:
             server.driver.ask(
                 party, requests.Subscribe(self._name(done), id, wanted, quietly=asked.quietly)
             )
-        guest.catch_up(channel)
+        channel.catch_up()
 
     def _set(self, guest: Guest, asked: asking.Set) -> None:
         id, standing = self._standing(guest, asked.handle, asked.durable)
