@@ -193,7 +193,7 @@ def test_a_durable_subscription_that_is_not_read_is_kept_once(tmp_path: Path) ->
                     assert len(channel._at_hand) <= 256
                     assert server.edge.parties["anyone/d"].kept <= 500
                 raw.writer.transport.resume_reading()  # type: ignore[attr-defined]
-                while channel.sent < channel.stored:
+                while channel._sent < channel._stored:
                     assert await asyncio.wait_for(raw.reader.read(1 << 20), 10)
             async with dl.connect(address(server)) as client:
                 told = await client.subscribe("SELECT * FROM q", durable="d")
