@@ -10,6 +10,7 @@ import pytest
 
 from driftline import Event, parse
 from driftline.broker.broker import Broker
+from driftline.broker.effects import MISSING
 from driftline.broker.labels import KNOWN_MAX, Labels
 from driftline.broker.links import Role
 from driftline.broker.requests import Advertise, Cancel, Declare, Delete, Publish, Subscribe
@@ -430,3 +431,25 @@ def test_a_broker_on_the_way_that_crashes_loses_nothing(name: str) -> None:
     net.put(160.0)
     assert net.told(net.far, "s")[-1] == ("change", 160.0)
     net.check()
+
+
+def test_a_follower_of_events_is_told_what_a_crash_took() -> None:
+    """What it was told last was in memory: it begins anew, and says so."""
+    overlay = Overlay()
+    overlay.broker("b")
+    party, publisher = overlay.party("p", "b"), overlay.party("publisher", "b")
+    texts = {"s": "SELECT v FROM load WHERE moved(v, by => 2)", "plain": "SELECT * FROM load"}
+    for id, text in texts.items():
+        overlay.ask(party, Subscribe("", id, Standing.of(parse(text))))
+    overlay.run()
+    for v in (1, 2, 3):
+        overlay.ask(publisher, Publish("", Event("load", {"v": v})))
+    overlay.run()
+    overlay.crash("b")
+    overlay.run()
+    assert [one.gaps for one in party.told if one.event == MISSING] == [("s",)]
+    before = len(party.told)
+    overlay.ask(publisher, Publish("", Event("load", {"v": 4})))
+    overlay.run()
+    assert [set(one.subscriptions) for one in party.told[before:]] == [{"s", "plain"}]
+    overlay.station("b").broker._check()

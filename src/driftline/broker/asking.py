@@ -207,9 +207,9 @@ class Asking:
     def _unfound(self, question: Question) -> list[Effect]:
         """It is no table: what the events tell that have waited."""
         told = self._edge.views.unfound(question)
-        effects: list[Effect] = [
-            *self._edge.gap(self._edge.views.forgetful(), self._out.name, self._out.at())
-        ]
+        effects: list[Effect] = []
+        if self._edge.views.forgot(question.id):
+            effects += self._edge.gap([question.id], self._out.name, self._out.at())
         for event, news in told:
             effects += self._edge.tell(question.id, [news], event, self._out.name, self._out.at())
         return effects

@@ -163,8 +163,9 @@ class Broker:
         for type in self.tables.forgot:
             self._resync(type)
         told = self.edge.parties.again()
-        # What they were told of events was in memory only.
-        told += self.edge.gap(self.edge.views.forgetful(), self.name, self._count())
+        # What followers of events were told was in memory only.
+        views = self.edge.views
+        told += self.edge.gap(filter(views.forgot, views), self.name, self._count())
         return self._out(self._settled([*told], now))
 
     def _settled(self, said: list[Effect], now: int) -> list[Effect]:
@@ -235,9 +236,9 @@ class Broker:
         said = self.links.disconnect(link)
         return self._out(self._settled([*said, *(self._overtaken() if meshed else ())], now))
 
-    def _resync(self, table: str = "", but: str = "") -> list[Effect]:
+    def _resync(self, table: str = "") -> list[Effect]:
         """Let everybody know that what messages change is to be asked for anew."""
-        return self._resynced(Resync(self.name, self._count(), table), but)
+        return self._resynced(Resync(self.name, self._count(), table), "")
 
     def _resynced(self, said: Resync, sender: str) -> list[Effect]:
         if not self._resyncs.hear(said):

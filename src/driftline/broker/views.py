@@ -224,12 +224,16 @@ class Views:
         """What a view is of, as far as it is known."""
         return self._views[id].of
 
-    def forgetful(self) -> list[str]:
-        """Those of events that may have missed some, or do not know any more what they told."""
-        lost = [id for id, one in self._views.items() if one.gap and one.of is Of.EVENTS]
-        for id in lost:
-            self._views[id].gap = False
-        return lost
+    def forgot(self, id: str) -> bool:
+        """Is it one of events that may have missed some, or that knows no more what it told?
+
+        That is to be told, once.
+        """
+        viewed = self._views[id]
+        if not viewed.gap or viewed.of is not Of.EVENTS:
+            return False
+        viewed.gap = False
+        return True
 
     def found(self, asked: Question) -> None:
         """What a view asks for is a table, whose home can be asked."""
