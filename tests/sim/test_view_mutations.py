@@ -129,7 +129,7 @@ def that_something_is_missing_is_not_passed_on(patched: pytest.MonkeyPatch) -> N
 
 @crash("b", lost=True)
 def that_something_is_missing_is_said_once(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Resyncs, "again", lambda self, link, role: [])
+    patched.setattr(Resyncs, "again", lambda self, link, role, new: [])
 
 
 @fault("acyclic", LOST)
