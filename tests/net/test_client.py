@@ -427,6 +427,34 @@ def test_without_async(tmp_path: Path):
         assert c.status()["broker"] == "embedded"
 
 
+def test_everything_else_without_async():
+    with dl.connect() as c:
+        with c.advertise("SELECT * FROM q WHERE x > 0") as ad:
+            assert not ad.interested
+            with c.subscribe("SELECT x FROM q WHERE x > :x", {"x": 1}) as s:
+                assert ad.next(5)
+                assert ad.interested
+                assert s.add("x < :most", most=9) == 1
+                assert s.replace("x > :x", "x >= :x") == 2
+                assert s.remove("x < :most") == 3
+                assert str(s.statement) == "SELECT x FROM q WHERE x >= :x"
+                assert s.rebase() == 4
+                c.publish(dl.Event("q", {"x": 1}))
+                assert s.next(5).values == {"x": 1}
+            assert not s.active
+            assert not ad.next(5)
+            with pytest.raises(TimeoutError):
+                ad.next(0.05)
+        c.declare("stock", "id")
+        with c.subscribe("SELECT * FROM stock", rows=True) as s:
+            assert s.snapshot(5) == []
+        s = c.subscribe("SELECT * FROM q", durable="d")
+        s.detach()
+        assert not s.active
+        assert list(s) == []
+        assert c.subscribe("SELECT * FROM q", durable="d").params == {}
+
+
 def test_a_slow_program_is_told_of_what_it_missed():
     async def main() -> None:
         async with broker() as server, client(server) as c, client(server) as p:

@@ -156,9 +156,7 @@ class Subscription:
         """Ask no longer for one of its conditions; the new epoch."""
         return await self._restate(removed(self.statement, condition), {})
 
-    async def replace(
-        self, condition: str, other: str, /, within: float | None = None, **params: object
-    ) -> int:
+    async def replace(self, condition: str, other: str, /, **params: object) -> int:
         """Ask for another condition in the place of one it has; the new epoch."""
         return await self._restate(replaced(self.statement, condition, other), params)
 

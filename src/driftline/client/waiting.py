@@ -18,8 +18,11 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
+from driftline.client.advertised import Advertised
 from driftline.client.client import Client
 from driftline.client.subscription import Subscription
+from driftline.model.advertisement import Advertisement
+from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification
@@ -117,6 +120,10 @@ class WaitingClient:
         """See `Client.explain`."""
         return self._wait(self._there.explain(durable, event))
 
+    def advertise(self, says: str | Advertisement) -> WaitingAdvertised:
+        """See `Client.advertise`."""
+        return WaitingAdvertised(self._wait, self._wait(self._there.advertise(says)))
+
     def interested(self, says: str, within: float = 10.0) -> bool:
         """See `Client.interested`."""
         return self._wait(self._there.interested(says, within))
@@ -158,6 +165,16 @@ class WaitingSubscription:
         self._one = subscription
 
     @property
+    def statement(self) -> Statement:
+        """What was asked for."""
+        return self._one.statement
+
+    @property
+    def active(self) -> bool:
+        """Is it still told anything?"""
+        return self._one.active
+
+    @property
     def params(self) -> dict[str, Value]:
         """The parameters now."""
         return self._one.params
@@ -170,6 +187,22 @@ class WaitingSubscription:
     def set(self, /, **params: object) -> int:
         """See `Subscription.set`."""
         return int(self._wait(self._one.set(**params)))
+
+    def rebase(self, /, **params: object) -> int:
+        """See `Subscription.rebase`."""
+        return int(self._wait(self._one.rebase(**params)))
+
+    def add(self, condition: str, /, **params: object) -> int:
+        """See `Subscription.add`."""
+        return int(self._wait(self._one.add(condition, **params)))
+
+    def remove(self, condition: str, /) -> int:
+        """See `Subscription.remove`."""
+        return int(self._wait(self._one.remove(condition)))
+
+    def replace(self, condition: str, other: str, /, **params: object) -> int:
+        """See `Subscription.replace`."""
+        return int(self._wait(self._one.replace(condition, other, **params)))
 
     def explain(self, event: Event) -> Explanation:
         """See `Subscription.explain`."""
@@ -212,6 +245,10 @@ class WaitingSubscription:
         """End it."""
         self._wait(self._one.cancel())
 
+    def detach(self) -> None:
+        """See `Subscription.detach`."""
+        self._wait(self._one.detach())
+
     def __enter__(self) -> WaitingSubscription:
         return self
 
@@ -222,3 +259,35 @@ class WaitingSubscription:
         traceback: TracebackType | None,
     ) -> None:
         self._wait(self._one.__aexit__(kind, error, traceback))
+
+
+class WaitingAdvertised:
+    """An advertisement: `interested` is what is known now, and `next` waits until it changes."""
+
+    def __init__(self, wait: Callable[..., Any], advertised: Advertised) -> None:
+        self._wait = wait
+        self._one = advertised
+
+    @property
+    def interested(self) -> bool:
+        """Does anybody want some of it, as far as is known now?"""
+        return self._one.interested
+
+    def next(self, within: float | None = None) -> bool:
+        """Whether anybody is interested, when that has changed; `TimeoutError` if it has not."""
+        return bool(self._wait(self._one.__anext__(), within))
+
+    def withdraw(self) -> None:
+        """Say it no longer."""
+        self._wait(self._one.withdraw())
+
+    def __enter__(self) -> WaitingAdvertised:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.withdraw()
