@@ -29,6 +29,9 @@ SPARK_FILES = (
     "tests/oracle/test_agreement.py",
 )
 
+# These start processes of their own, and do not need the session of the others.
+SPARK_APART = ("tests/spark/test_cluster.py", "tests/cli/test_spark_commands.py")
+
 # Whole statements are large data by hypothesis's standards; the checks on them are quick.
 _SLOW_DATA = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -40,15 +43,17 @@ settings.load_profile(os.environ.get("DRIFTLINE_PROFILE", "default"))
 
 
 def _scope(nodeid: str) -> str:
-    """What must run in one process: tests of one file, and all that need Spark, of which a second
-    would take as long to start as many tests.
+    """What must run in one process: tests of one file, and all that need a session of Spark, of
+    which a second would take as long to start as many tests.
     """
-    return SPARK if nodeid.startswith(SPARK_FILES) else nodeid.partition("::")[0]
+    if nodeid.startswith(SPARK_FILES) and not nodeid.startswith(SPARK_APART):
+        return SPARK
+    return nodeid.partition("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that need Spark begin first, so that in the end nobody waits for them alone."""
-    items.sort(key=lambda item: _scope(item.nodeid) != SPARK)
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK_FILES))
 
 
 @pytest.hookimpl(optionalhook=True)
