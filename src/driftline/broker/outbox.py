@@ -82,25 +82,26 @@ class Outbox:
         return SendParcels(link, posted)
 
     def _is_full(self, waiting: _Waiting, share: int = 1) -> bool:
-        """Is there more than may be, or more than a half or a third of that?"""
+        """Is there more than may be, or more than such a share of that?"""
         return waiting.events * share > self._limit or waiting.bytes * share > self._limit_bytes
 
     def _give_up(self, link: str, waiting: _Waiting) -> None:
         """Forget the oldest, a good deal at once: it costs a session, and a gap is told."""
         while self._is_full(waiting, 2) and len(waiting.items) > 1:
             self._forget(link, waiting, next(iter(waiting.items)))
-        if link not in self._short:
-            self._short.add(link)
-            self._put(("short", link), True)
+        self._is_short_now(link)
 
     def refuse(self, link: str, position: int) -> None:
         """Something cannot go to a link, whatever is tried: it is given up."""
         waiting = self._waiting.get(link)
         if waiting is not None and position in waiting.items:
             self._forget(link, waiting, position)
-            if link not in self._short:
-                self._short.add(link)
-                self._put(("short", link), True)
+            self._is_short_now(link)
+
+    def _is_short_now(self, link: str) -> None:
+        if link not in self._short:
+            self._short.add(link)
+            self._put(("short", link), True)
 
     def _forget(self, link: str, waiting: _Waiting, position: int) -> None:
         self._put(_key(link, position, waiting.pop(position)), None)
