@@ -13,7 +13,7 @@ from driftline.model.event import Event
 from driftline.wire import bundles
 from driftline.wire.bundles import Bundle, bundled, open_bundle, stamps_of
 from driftline.wire.compact import read_record, split_records, write_record
-from driftline.wire.forms import Form, form_of
+from driftline.wire.forms import NO_FORM, Form, form_of
 from driftline.wire.notices import Notice, write_notice
 
 ENV = {"load": 0.5, "mode": "night"}
@@ -103,6 +103,15 @@ def test_a_bundle_has_the_forms_that_it_uses_and_not_too_many(
     for one in made:
         used = {form_of(event) for event in opened(one)[2]}
         assert used == {*open_bundle(one.payload).forms.values()}
+
+
+def test_a_form_has_a_number_that_notices_can_name() -> None:
+    _, forms, notices = some(random.Random(1), 1)
+    ((_, form),) = forms
+    for number in (NO_FORM, 1 << 40):
+        (bundle,) = bundled(memoryview(notices), 1, [(number, form)], "a", 1, b"")
+        with pytest.raises(FrameRefused):
+            open_bundle(bundle.payload)
 
 
 def test_when_the_newest_was_generated() -> None:
