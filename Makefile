@@ -3,6 +3,8 @@
 PYTHON ?= python3
 ARGS ?=
 FRAMES ?= 1000000
+REQUESTS ?= 10000
+CONNECTIONS ?= 1000
 # One more than there are processors: some tests wait for processes and disks.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 MINUTES ?= 30
@@ -12,8 +14,8 @@ ready := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres run test check format fuzz fuzz-broker soak-broker bench constraints
-.PHONY: clean
+.PHONY: help setup java postgres run test test-long check format fuzz fuzz-broker fuzz-http hostile soak-broker bench
+.PHONY: constraints clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +35,13 @@ postgres:
 run: setup java ## Run the demonstration
 	$(bin)/driftline demo $(ARGS)
 
-test: setup java postgres ## Run every test (ARGS="-m 'not spark' -k name" for fewer)
-	$(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+tests = $(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test: setup java postgres ## Run every test but the long ones (ARGS="-m 'not spark' -k name" for fewer)
+	$(tests) -m "not slow" $(ARGS)
+
+test-long: setup java postgres ## Run the tests that take minutes: clusters, long random programs, killed overlays
+	$(tests) -m slow $(ARGS)
 
 check: setup ## Check formatting, lint, types and the direction of imports
 	$(bin)/ruff format --check
@@ -51,6 +58,12 @@ fuzz: setup ## Run the long random tests (ARGS="--hypothesis-seed=7" to replay)
 
 fuzz-broker: setup ## Send hostile frames to a running broker (FRAMES=1000000 ARGS="--seed 7")
 	$(bin)/python -m tests.net.fuzz --frames $(FRAMES) $(ARGS)
+
+fuzz-http: setup ## Ask a broker for whatever OpenAPI describes, and for what it does not (REQUESTS=10000 ARGS="--seed 7")
+	$(bin)/python -m tests.gateway.fuzz --requests $(REQUESTS) $(ARGS)
+
+hostile: setup ## Let a thousand connections mean harm to a broker (CONNECTIONS=1000 ARGS="--seed 7")
+	$(bin)/python -m tests.net.hostile --connections $(CONNECTIONS) $(ARGS)
 
 soak-broker: setup ## Kill brokers of an overlay that works (MINUTES=30 ARGS="--every 60 --json soak.json")
 	$(bin)/python -m tests.net.soak --minutes $(MINUTES) $(ARGS)

@@ -101,6 +101,10 @@ def driftline(
 
     # Imported here, so that a run without such tests does without typer.
     from driftline.cli.main import main
+    from driftline.cli.output import stdout
+
+    # It may have been made before, when there was no such variable.
+    monkeypatch.setattr(stdout, "_width", 200)
 
     def run(*words: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["driftline", *map(str, words)])

@@ -23,6 +23,7 @@ EXAMPLES = [
     errors.FileRefused("events.jsonl", 3, "no JSON"),
     errors.FileRefused("events.jsonl", None, "not found"),
     errors.FrameRefused("frame at byte 0", "version 1", "version 7"),
+    errors.NotAuthenticated("the token has expired"),
     errors.NotAllowed("alice", "publish a quote"),
     errors.LimitReached("subscriptions", 7),
     errors.BrokerFailed("paris", "cannot listen"),

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from driftline.client.address import BrokerAddress
+from driftline.client.channel import Token
 from driftline.client.client import Client
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def connect(
     address: str | None = None,
     *,
     name: str = "",
-    token: str = "",
+    token: Token = "",
     tls: ssl.SSLContext | None = None,
     reconnect: bool = True,
     within: float = 10.0,
@@ -33,7 +34,8 @@ def connect(
 
     Without an address there is a broker in this process for as long as it lasts; `journal` is
     where that keeps what is durable. `name` is what this client is called when it comes back, also
-    in another process; `within` so many seconds the first connection must be made.
+    in another process. `token` proves whose it is, or is a function that gives a new one. `within`
+    so many seconds the first connection must be made.
     """
     where = None if address is None else BrokerAddress.of(address)
     return Connecting(where, name, token, tls, reconnect, within, journal)
@@ -46,7 +48,7 @@ class Connecting:
         self,
         address: BrokerAddress | None,
         name: str,
-        token: str,
+        token: Token,
         tls: ssl.SSLContext | None,
         reconnect: bool,
         within: float,
@@ -91,7 +93,8 @@ class Connecting:
         await self._end_server()
 
     async def _embed(self) -> BrokerAddress:
-        from driftline.net.config import Address, Config
+        from driftline.net.address import Address
+        from driftline.net.config import Config
         from driftline.net.server import Server
 
         listen = Address("127.0.0.1", 0)

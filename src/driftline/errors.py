@@ -11,6 +11,7 @@
     ├── SubscriptionEnded       an operation on a cancelled subscription
     ├── FileRefused             a file of events or subscriptions that cannot be read
     ├── FrameRefused            bytes from the network that are no frame, message or events
+    ├── NotAuthenticated        somebody did not prove who they are
     ├── NotAllowed              a party may not do this
     ├── LimitReached            a party has as much of something as it may have
     ├── CannotListen            an address is in use, or is none of this machine's
@@ -176,6 +177,17 @@ class FrameRefused(DriftlineError):
 
     def __str__(self) -> str:
         return f"{self.where}: wanted {self.wanted}, came {self.came}"
+
+
+class NotAuthenticated(DriftlineError):
+    """Somebody did not prove who they are: without a token, or with one that does not count."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"who you are was not proven: {self.why}"
 
 
 class NotAllowed(DriftlineError):

@@ -386,5 +386,5 @@ def test_what_waits_is_forgotten_when_it_was_had():
 
 def test_a_record_without_a_form_comes_back():
     event = Event("t", {"a": 1, "b": "text"}, id="i", source="s", time=3, entered=4)
-    raw = write_record(event, NO_FORM, form_of(event), "trace")
-    assert read_record(raw, {}) == (event, "trace")
+    raw = write_record(event, NO_FORM, form_of(event))
+    assert read_record(raw, {}) == event

@@ -166,7 +166,7 @@ def test_a_drained_broker_loses_nothing_that_it_acknowledged(driftline, tmp_path
         assert driftline("pub", address, "--file", path).code == 0
         assert broker.end() == 0
         assert "is ready at driftline://127.0.0.1:" in broker.err
-        assert "ends: SIGTERM" in broker.err
+        assert "broker: ends why=SIGTERM" in broker.err
         assert "Traceback" not in broker.err
     with served(tmp_path, "--journal", journal) as (_, address):
         words = ("sub", address, "SELECT * FROM quote", "--durable", "all", "--json")
@@ -211,7 +211,7 @@ def test_a_broker_is_refused_what_another_has(driftline, tmp_path):
     ("text", "words", "problem"),
     [
         ("name = ", (), "no TOML"),
-        ("port = 1", (), "only advertised"),
+        ("port = 1", (), "wanted only access, advertised"),
         ("listen = 'a:b'", (), "a port"),
         ("[limits]\nrate = -1", (), "limits.rate"),
         ("", ("--peer", "x="), "--peer"),

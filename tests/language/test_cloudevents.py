@@ -23,6 +23,8 @@ from driftline.model.subscription import Subscription
 from driftline.model.value import same
 from driftline.testing import strategies
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 odd_names = names | st.sampled_from(
     ("a.b", ".", "@time", "@bytes", "data", "type", "ce_", "ce_data", "ce_subject", "ce_ce_type")
@@ -57,9 +59,24 @@ def test_nested_data_is_flattened_with_dots() -> None:
 
 
 def test_extension_attributes_are_kept_under_a_prefix() -> None:
-    event = event_from({"type": "q", "subject": "s", "traceparent": "00", "data": {"x": 1}})
-    assert event == Event("q", {"ce_subject": "s", "ce_traceparent": "00", "x": 1})
+    event = event_from({"type": "q", "subject": "s", "partition": 7, "data": {"x": 1}})
+    assert event == Event("q", {"ce_subject": "s", "ce_partition": 7, "x": 1})
     assert event_to(event)["subject"] == "s"
+
+
+def test_a_trace_belongs_to_the_envelope_and_comes_back() -> None:
+    said = {"traceparent": TRACE, "tracestate": "vendor=7"}
+    event = event_from({"type": "q", **said, "data": {"x": 1}})
+    assert event == Event("q", {"x": 1}, trace=f"{TRACE} vendor=7")
+    assert said.items() <= event_to(event).items()
+    assert event_from(event_to(event)) == event
+    assert event_from({"type": "q", "x": 1, "traceparent": TRACE}).trace == TRACE
+
+
+@pytest.mark.parametrize("said", ["00", 7, None, TRACE.upper(), TRACE + "0", "ff" + TRACE[2:]])
+def test_what_is_no_trace_is_left_out(said: object) -> None:
+    event = event_from({"type": "q", "traceparent": said, "tracestate": "a=1", "data": {"x": 1}})
+    assert event == Event("q", {"x": 1})
 
 
 def test_binary_and_plain_data_become_the_attribute_data() -> None:

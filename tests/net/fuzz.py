@@ -141,7 +141,8 @@ class Client:
         if chance < 0.8:
             raw = bytearray(self._shapes[0][1])
             raw[draw.randrange(8)] = draw.randrange(256)
-            return frame(Kind.EVENTS, batch(1, 1, 1, bytes(raw)))
+            kind = draw.choice((Kind.EVENTS, Kind.ONCE))
+            return frame(kind, batch(1, 1, 1, bytes(raw)))
         if chance < 0.9:
             deep = b"\x91" * draw.choice((10, 1000, 100_000)) + b"\xc0"
             return frame(Kind.REQUEST, deep)
@@ -168,7 +169,8 @@ class Client:
         if draw.random() < 0.005:
             count = draw.choice((0, 1, 2, 0xFFFFFFFF))
         number = draw.choice((0, 0, draw.randrange(1 << 40), (1 << 64) - 1))
-        return frame(Kind.EVENTS, batch(draw.choice((0, self._number())), count, number, many))
+        kind = draw.choice((Kind.EVENTS, Kind.EVENTS, Kind.ONCE))
+        return frame(kind, batch(draw.choice((0, self._number())), count, number, many))
 
     def _number(self) -> int:
         self._requests += 1

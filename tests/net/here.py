@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from driftline.gateway.doors import doors_of
 from driftline.net.config import config_of
 from driftline.net.server import Server
 
@@ -17,7 +18,8 @@ async def served(**said: Any) -> AsyncIterator[Server]:
     uncaught: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: uncaught.append(context))
-    server = Server(config_of({"name": "b", "listen": "127.0.0.1:0", **said}))
+    config = config_of({"name": "b", "listen": "127.0.0.1:0", **said})
+    server = Server(config, doors_of(config))
     await server.start()
     try:
         yield server
@@ -29,6 +31,12 @@ async def served(**said: Any) -> AsyncIterator[Server]:
 def address(server: Server) -> str:
     """Where clients find it."""
     return f"driftline://{server.address}"
+
+
+def http(server: Server) -> str:
+    """Where it is reached over HTTP."""
+    (found,) = [door.facts()["http"] for door in server.doors if "http" in door.facts()]
+    return str(found)
 
 
 async def eventually(what: Callable[[], bool], within: float = 10.0) -> None:

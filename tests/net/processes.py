@@ -37,6 +37,7 @@ class BrokerProcess:
     def __init__(self, folder: Path, said: dict[str, Any], prefix: list[str]) -> None:
         self.name: str = said["name"]
         self.port = 0
+        self.http_port = 0
         self.host = "127.0.0.1"
         self.said = said
         self._folder = folder
@@ -54,6 +55,11 @@ class BrokerProcess:
     def address(self) -> str:
         """Where clients find it."""
         return f"driftline://{self.host}:{self.port}"
+
+    @property
+    def http(self) -> str:
+        """Where it is reached over HTTP."""
+        return f"http://{self.host}:{self.http_port}"
 
     @property
     def errors(self) -> str:
@@ -82,8 +88,12 @@ class BrokerProcess:
 
     def ready(self) -> BrokerProcess:
         """Wait until it listens."""
-        self.port = self._line(READY_WITHIN)["port"]
+        said = self._line(READY_WITHIN)
+        self.port = said["port"]
         self.said["listen"] = f"{self.host}:{self.port}"
+        if "http" in said:
+            self.http_port = said["http"]
+            self.said["http"] = {**self.said["http"], "listen": f"{self.host}:{self.http_port}"}
         return self
 
     def restart(self) -> BrokerProcess:

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
-from driftline.net.config import Address, Config, Peer
+from driftline.net.address import Address
+from driftline.net.config import Config, Peer
 from driftline.net.limits import Limits
 from driftline.net.server import Server
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from driftline.errors import DriftlineError
+from driftline.gateway.doors import doors_of
+from driftline.gateway.gateway import Gateway
 from driftline.net.clock import BrokerClock
 from driftline.net.config import config_of
 from driftline.net.server import Server
@@ -61,14 +63,34 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "behind": server.driver.waiting,
             "forms": len(server.forms),
             "links": len(server.links),
+            "http": sum(
+                len(door._state.connections) + len(door._state.tasks) + door.visitors.streams
+                for door in server.doors
+                if isinstance(door, Gateway)
+            ),
             "rss": _rss(),
         }
     if asked["do"] == "joining":
         return sum(bool(one.asked) for one in server.edge.views._views.values())
+    if asked["do"] == "stacks":
+        loops = [one._loop for one in server.doors if isinstance(one, Gateway)]
+        tasks = [task for loop in (server.loop, *loops) for task in asyncio.all_tasks(loop)]
+        return [" > ".join(_awaited(task.get_coro())) for task in tasks]
     if asked["do"] == "check":
         server.broker._check()
         return "sound"
     raise AssertionError(asked)
+
+
+def _awaited(what: Any) -> list[str]:
+    """Where a coroutine waits, and what it waits for."""
+    found = []
+    while what is not None:
+        frame = getattr(what, "cr_frame", None) or getattr(what, "ag_frame", None)
+        name = getattr(what, "__qualname__", type(what).__name__)
+        found.append(f"{name}:{frame.f_lineno}" if frame is not None else f"{what!r}"[:200])
+        what = getattr(what, "cr_await", None) or getattr(what, "ag_await", None)
+    return found
 
 
 def _listen(server: Server) -> None:
@@ -85,7 +107,8 @@ async def _serve(said: dict[str, Any]) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_fail)
     skew = said.pop("skew", 0)
-    server = Server(config_of(said))
+    config = config_of(said)
+    server = Server(config, doors_of(config))
     if skew:
         import time
 
@@ -94,7 +117,12 @@ async def _serve(said: dict[str, Any]) -> None:
     over = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, over.set)
     threading.Thread(target=_listen, args=(server,), daemon=True).start()
-    print(json.dumps({"port": server.address.port}), flush=True)
+    ready = {"port": server.address.port}
+    for door in server.doors:
+        if isinstance(door, Gateway):
+            door._loop.set_exception_handler(_fail)
+            ready["http"] = door.address.port
+    print(json.dumps(ready), flush=True)
     await over.wait()
     await server.drain()
 

@@ -6,7 +6,8 @@ import pytest
 
 import driftline as dl
 from driftline.errors import InvalidValue, NotSupported, ParameterError
-from driftline.net.config import Address, Config
+from driftline.net.address import Address
+from driftline.net.config import Config
 from driftline.net.server import Server
 
 TEXT = "SELECT * FROM quote WHERE price < :limit"

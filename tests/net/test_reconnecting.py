@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import driftline as dl
-from driftline.client import channel, conversation
+from driftline.client import channel
+from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
 from driftline.net.server import Server
 from driftline.wire import asking
@@ -176,15 +177,13 @@ def test_a_durable_subscription_that_its_broker_has_forgotten_is_told_of_a_gap()
     run(main)
 
 
-def test_who_waits_for_a_reply_is_not_held_back_by_what_nobody_looks_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_waits_for_a_reply_is_not_held_back_by_what_nobody_looks_at() -> None:
     """A reply comes behind notifications: who looks at these only then would wait for ever."""
-    monkeypatch.setattr(conversation, "PENDING_MOST", 10)
 
     async def main() -> None:
         async with served() as server:
-            async with dl.connect(address(server)) as one, dl.connect(address(server)) as other:
+            slow = Client(BrokerAddress.of(address(server)), pending=10)
+            async with slow as one, dl.connect(address(server)) as other:
                 told = await one.subscribe("SELECT * FROM q")
                 await other.publish_many(dl.Event("q", {"pad": "x" * 50_000}) for _ in range(200))
                 await eventually(lambda: one._talk._held)

@@ -9,14 +9,17 @@ import time
 import pytest
 
 from driftline.errors import JournalDamaged
-from driftline.net.config import Address, Config
-from driftline.net.running import AT_ONCE, run, shown
+from driftline.net.address import Address
+from driftline.net.config import Config
+from driftline.net.running import AT_ONCE, run
+from driftline.net.secrets import without_password
 from tests.processes import SOON
 
 # One whose ending takes long.
 _SLOW = """
 import asyncio
-from driftline.net.config import Address, Config
+from driftline.net.address import Address
+from driftline.net.config import Config
 from driftline.net.running import run
 from driftline.net.server import Server
 
@@ -90,4 +93,4 @@ def test_it_ends_with_the_reason_when_its_journal_is_broken_for_good(tmp_path):
     ],
 )
 def test_a_journals_password_is_not_shown(journal, said):
-    assert shown(journal) == said
+    assert without_password(journal) == said

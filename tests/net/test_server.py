@@ -62,9 +62,13 @@ class Raw:
 
     def publish(self, request: int, number: int, *events: dl.Event) -> None:
         form = form_of(events[0])
-        self.writer.write(frame(Kind.FORM, asking.encode_form(0, form)))
-        records = b"".join(write_record(one, 0, form) for one in events)
-        self.writer.write(frame(Kind.EVENTS, batch(request, len(events), number, records)))
+        records = [write_record(one, 0, form) for one in events]
+        self.publish_records(request, number, events[0], *records)
+
+    def publish_records(self, request: int, number: int, like: dl.Event, *records: bytes) -> None:
+        self.writer.write(frame(Kind.FORM, asking.encode_form(0, form_of(like))))
+        raw = b"".join(records)
+        self.writer.write(frame(Kind.EVENTS, batch(request, len(records), number, raw)))
 
     async def until(self, kind: Kind, count: int = 1) -> list[bytes]:
         """Read until so many of a kind have come: those."""

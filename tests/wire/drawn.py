@@ -34,6 +34,9 @@ _moved = st.dictionaries(st.integers(0, 9), values().filter(lambda one: one == o
 _updates = st.dictionaries(NAMES, _moved, max_size=2)
 _some_names = st.lists(NAMES, max_size=4).map(tuple)
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+TRACES = (None, TRACE, f"{TRACE} vendor=7")
+
 
 @st.composite
 def events(draw: DrawFn) -> Event:
@@ -51,6 +54,7 @@ def events(draw: DrawFn) -> Event:
         id=draw(texts),
         source=draw(texts),
         entered=draw(STAMPS_US),
+        trace=draw(st.sampled_from(TRACES)),
     )
 
 
@@ -70,7 +74,6 @@ def parcels(draw: DrawFn) -> Parcel:
         draw(NAMES),
         draw(st.integers(0, 255)),
         draw(_some_names),
-        draw(NAMES),
         draw(stamps()),
     )
 

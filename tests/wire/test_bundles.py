@@ -54,7 +54,7 @@ def opened(bundle: Bundle, after: int = 0) -> tuple[list[int], list[int], list[E
     if count < 0:
         raise FrameRefused("bundle", "notices", "something else")
     events = [
-        read_record(record, said.forms).event.entering(int(at))
+        read_record(record, said.forms).entering(int(at))
         for record, at in zip(split_records(out[: state[0]].tobytes()), entered, strict=False)
     ]
     return numbers[:count].tolist(), entered[:count].tolist(), events

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import FrameRefused, InvalidValue
+from driftline.kernels import intake
 from driftline.kernels.intake import is_utf8
 from driftline.model.event import Event
+from driftline.model.trace import is_trace
 from driftline.testing import strategies
 from driftline.wire.compact import RECORD_BYTES_MAX, read_record, split_records, write_record
 from driftline.wire.forms import NO_FORM, Form, check_form, form_of
 from driftline.wire.notices import Notice, marks_of, read_notice, remarked, write_notice
+from tests.wire.drawn import TRACE, TRACES
 
+EVENTS = st.builds(Event.with_trace, strategies.events(), st.sampled_from(TRACES))
 MARKS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=5)
 
 
-@given(strategies.events(), st.sampled_from((0, 7, NO_FORM)), st.sampled_from(("", "trace")))
-def test_a_record_comes_back(event, number, trace):
+@given(EVENTS, st.sampled_from((0, 7, NO_FORM)))
+def test_a_record_comes_back(event, number):
     form = form_of(event)
-    raw = write_record(event, number, form, trace)
-    assert read_record(raw, {number: form}) == (event, trace)
+    raw = write_record(event, number, form)
+    assert read_record(raw, {number: form}) == event
     assert [bytes(one) for one in split_records(raw * 3)] == [raw] * 3
 
 
 @given(
-    strategies.events(),
+    EVENTS,
     MARKS,
     st.integers(0, 2**63),
     st.booleans(),
@@ -38,7 +44,7 @@ def test_a_record_comes_back(event, number, trace):
 def test_a_notice_comes_back(event, marks, number, gap, repeated, form_number):
     event = event.entering(5)
     form = form_of(event)
-    notice = Notice(tuple(marks), number, gap, event, "t", repeated)
+    notice = Notice(tuple(marks), number, gap, event, repeated)
     raw = write_notice(notice, form_number, form)
     assert read_notice(raw, {form_number: form}) == notice
     assert marks_of(raw) == marks
@@ -64,7 +70,7 @@ def test_other_bytes_are_refused_or_something_else(event, data):
     cut = data.draw(st.integers(0, len(raw)))
     for bad in (raw, raw[:cut]):
         try:
-            found, _ = read_record(bytes(bad), {0: form})
+            found = read_record(bytes(bad), {0: form})
         except FrameRefused:
             continue
         # What is read is an event that can be written again.
@@ -122,3 +128,46 @@ def test_kernels_know_what_a_text_is(raw):
         wanted = False
     padded = np.frombuffer(b"\x80" + raw + b"\x80", np.uint8).copy()
     assert is_utf8(padded, 1, 1 + len(raw)) is wanted
+
+
+BAD_TRACES = ("t", TRACE.upper(), TRACE[:-1], TRACE + "0", TRACE + " ", TRACE + " \x7f", "é" * 28)
+
+
+@pytest.mark.parametrize("bad", BAD_TRACES)
+@pytest.mark.parametrize("number", [0, NO_FORM])
+def test_a_trace_that_is_none_is_left_out_and_the_event_is_not(bad, number):
+    event = Event("t", {"n": 1}, id="i", trace=TRACE)
+    raw = write_record(event, number, form_of(event))
+    said = bad.encode()
+    found = raw.replace(struct.pack("<H", 55) + TRACE.encode(), struct.pack("<H", len(said)) + said)
+    changed = struct.pack("<I", len(found)) + found[4:]
+    assert read_record(changed, {0: form_of(event)}) == event.with_trace(None)
+
+
+@given(
+    st.text("0af-z \x7f", max_size=60) | st.text(max_size=4), st.integers(0, 60), st.integers(0, 60)
+)
+def test_kernels_know_a_trace_when_they_see_one(other, first, last):
+    text = TRACE[:first] + other + (TRACE + " vendor=7")[last:]
+    raw = text.encode()
+    assert intake.is_trace(np.frombuffer(b"x" + raw + b"x", np.uint8), 1, len(raw)) == is_trace(
+        text
+    )
+
+
+@pytest.mark.parametrize("text", [TRACE, f"{TRACE} a=1", f"{TRACE} {'a' * 512}"])
+def test_what_is_a_trace(text):
+    assert is_trace(text)
+    assert Event("t", trace=text).trace == text
+
+
+ZEROS = (f"00-{'0' * 32}{TRACE[35:]}", f"{TRACE[:36]}{'0' * 16}-01")
+
+
+@pytest.mark.parametrize("bad", [*BAD_TRACES, *ZEROS, f"ff{TRACE[2:]}", f"{TRACE} {'a' * 513}", 7])
+def test_what_is_none_is_refused_where_it_is_said(bad):
+    with pytest.raises(InvalidValue, match=r"^trace: wanted a traceparent"):
+        Event("t", trace=bad)
+    if isinstance(bad, str):
+        raw = np.frombuffer(bad.encode(), np.uint8)
+        assert not intake.is_trace(raw, 0, len(raw))

@@ -25,7 +25,7 @@ from driftline.wire.records import (
     rerouted,
     route_of,
 )
-from tests.wire.drawn import NAMES, parcels
+from tests.wire.drawn import NAMES, TRACE, parcels
 
 EDGES = {
     "zero": 0,
@@ -57,22 +57,24 @@ EDGES = {
 # One batch of one parcel, byte by byte.
 GOLDEN = bytes.fromhex(
     "01000000"  # one record
-    "8f000000"  # 143 bytes of records
-    "8f000000"  # 143 bytes of this record
+    "c5000000"  # 197 bytes of records
+    "c5000000"  # 197 bytes of this record
     "0f"  # entered, time, id and source are there
     "03"  # hops
     "0600"  # attributes
     "0700000000000000"  # number
     "40420f0000000000"  # entered: 1 s after 1970
     "ffffffffffffffff"  # time: 1 µs before
-    "0200 0100 0100 0100 0200 0700 0100 0c00"  # bytes of the sections
+    "0200 0100 0100 0100 0200 0700 3700 0c00"  # bytes of the sections
     "6231"  # origin b1
     "61"  # publisher a
     "71"  # type q
     "69"  # id i
     "c3a9"  # source é
     "0100 63  0200 6463"  # homes c and dc
-    "74"  # trace t
+    # the trace
+    "30302d3061663736353139313663643433646438343438656232313163383033313963"
+    "2d623761643662373136393230333333312d3031"
     "01 0100 76 f9ffffffffffffff"  # stamp v, integer -7
     "02 0100 66 0000000000002340"  # f, float 9.5
     "03 0100 6f 0100000000000000"  # o, true
@@ -98,11 +100,11 @@ GOLDEN_PARCEL = Parcel(
         time=-1,
         id="i",
         source="é",
+        trace=TRACE,
     ),
     "a",
     3,
     ("c", "dc"),
-    "t",
     {"v": -7},
 )
 RECORD = GOLDEN[8:]
@@ -120,7 +122,6 @@ def exactly(one: Parcel, other: Parcel) -> bool:
         and one.publisher == other.publisher
         and one.hops == other.hops
         and one.homes == other.homes
-        and one.trace == other.trace
     )
 
 
@@ -190,7 +191,6 @@ def test_a_record_is_rerouted_as_if_written_anew(
         parcel.publisher,
         hops,
         homes,
-        parcel.trace,
         parcel.stamps,
     )
     assert rerouted(record, hops, homes) == encode_parcel(meant)
@@ -198,7 +198,7 @@ def test_a_record_is_rerouted_as_if_written_anew(
 
 def test_rerouting_does_not_look_at_the_event() -> None:
     """The sections after the homes may hold anything."""
-    at = RECORD.index(b"t\x01\x01\x00v")
+    at = RECORD.index(b"-01\x01\x01\x00v")
     opaque = RECORD[:at] + b"\xff" * (len(RECORD) - at)
     moved = rerouted(opaque, 4, ("z",))
     assert route_of(moved) == Route("b1", 7, 4, ("z",))
@@ -244,14 +244,14 @@ def test_a_reader_of_the_table_alone_finds_everything(sent: list[Parcel]) -> Non
 BAD_BATCHES = {
     "nothing": (b"", "8 to"),
     "half a head": (GOLDEN[:7], "8 to"),
-    "cut": (GOLDEN[:-1], "143 bytes of records"),
-    "longer than it says": (GOLDEN + b"\x00", "143 bytes of records"),
+    "cut": (GOLDEN[:-1], "197 bytes of records"),
+    "longer than it says": (GOLDEN + b"\x00", "197 bytes of records"),
     "fewer parcels than bytes": (put(GOLDEN, 0, "<I", 0), "nothing after 0 parcels"),
     "more parcels than bytes": (put(GOLDEN, 0, "<I", 2), "a record of 48 to 0 bytes"),
     "four billion parcels": (put(GOLDEN, 0, "<I", 2**32 - 1), f"at most {RECORDS_MAX} parcels"),
-    "a record of nothing": (put(GOLDEN, 8, "<I", 0), "a record of 48 to 143"),
-    "a record that is too short": (put(GOLDEN, 8, "<I", 47), "a record of 48 to 143"),
-    "a record that is too long": (put(GOLDEN, 8, "<I", 144), "a record of 48 to 143"),
+    "a record of nothing": (put(GOLDEN, 8, "<I", 0), "a record of 48 to 197"),
+    "a record that is too short": (put(GOLDEN, 8, "<I", 47), "a record of 48 to 197"),
+    "a record that is too long": (put(GOLDEN, 8, "<I", 198), "a record of 48 to 197"),
 }
 
 
@@ -273,7 +273,7 @@ BARE = encode_parcel(Parcel("a", 1, Event("e")))
 BAD_RECORDS = {
     "nothing": (b"", "a head of 48 bytes, came 0"),
     "half a head": (RECORD[:47], "a head of 48 bytes, came 47"),
-    "another length": (put(RECORD, 0, "<I", 142), "142 bytes, as its head says, came 143"),
+    "another length": (put(RECORD, 0, "<I", 196), "196 bytes, as its head says, came 197"),
     "a fifth flag": (put(RECORD, 4, "<B", 31), "flags of 4 bits, came 0x1f"),
     "a stamp that is not there": (put(BARE, 16, "<q", 5), "nothing where the flags say so, came 5"),
     "a time that is not there": (put(BARE, 24, "<q", -5), "nothing where the flags say so"),
@@ -281,7 +281,7 @@ BAD_RECORDS = {
     "a source that is not there": (put(RECORD, 4, "<B", 7), "nothing where the flags say so"),
     "an empty id": (put(BARE, 4, "<B", 4), "a string that is not empty"),
     "an empty source": (put(BARE, 4, "<B", 8), "a string that is not empty"),
-    "sections beyond the end": (put(RECORD, 32, "<H", 999), "as its sections say, came 143"),
+    "sections beyond the end": (put(RECORD, 32, "<H", 999), "as its sections say, came 197"),
     "fewer attributes": (put(RECORD, 6, "<H", 5), "5 attributes, as its head says, came 6"),
     "more attributes": (put(RECORD, 6, "<H", 7), "7 attributes, as its head says, came 6"),
     "no type": (put(BARE, 32, "<HHH", 2, 0, 0), "event type: wanted a string that is not empty"),
@@ -362,7 +362,6 @@ LONG = "x" * (NAME_BYTES_MAX + 1)
 TOO_MUCH = {
     "origin": Parcel(LONG, 1, Event("e")),
     "publisher": Parcel("a", 1, Event("e"), publisher=LONG),
-    "trace": Parcel("a", 1, Event("e"), trace=LONG),
     "type": Parcel("a", 1, Event(LONG)),
     "id": Parcel("a", 1, Event("e", id=LONG)),
     "source": Parcel("a", 1, Event("e", source=LONG)),
@@ -392,9 +391,11 @@ def test_what_would_be_refused_is_not_written(name: str) -> None:
 
 def test_the_longest_of_everything_passes() -> None:
     longest = "x" * NAME_BYTES_MAX
-    event = Event(longest, {longest: 1, "n": 2}, id=longest, source=longest)
+    event = Event(
+        longest, {longest: 1, "n": 2}, id=longest, source=longest, trace=f"{TRACE} {'x' * 512}"
+    )
     homes = ("x" * (NAME_BYTES_MAX - 2),)
-    sent = Parcel(longest, 2**64 - 1, event, longest, HOPS_MAX, homes, longest)
+    sent = Parcel(longest, 2**64 - 1, event, longest, HOPS_MAX, homes)
     assert decode_batch(encode_batch([sent])) == [sent]
     many = Parcel("a", 1, Event("e", dict.fromkeys(map(str, range(ATTRIBUTES_MAX)), 1)))
     assert decode_batch(encode_batch([many])) == [many]

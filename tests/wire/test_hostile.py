@@ -75,9 +75,10 @@ FULL = Event(
     id="7",
     source="nyse",
     entered=1_767_225_600_000_000,
+    trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 )
 PARCELS = (
-    Parcel("b1", 7, FULL, "alice", 3, ("b2", "b3"), "00-trace-01", {"e": 1, "v": "é", "w": 0.5}),
+    Parcel("b1", 7, FULL, "alice", 3, ("b2", "b3"), {"e": 1, "v": "é", "w": 0.5}),
     Parcel("b1", 8, Event("q")),
     Parcel("", 2**64 - 1, Event("quote", {"x": 1.0, "y": ""}), homes=("",)),
 )

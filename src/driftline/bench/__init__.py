@@ -23,6 +23,7 @@ BENCHMARKS = {
 """Every benchmark by name, with its question; the module has the same name."""
 
 SIZED = {
+    "broker": ("--secure",),
     "matching": ("--n", "--workload", "--batch", "--churn"),
     "views": ("--n", "--subscriptions"),
     "overlay": ("--brokers", "--subscriptions", "--events", "--topology"),

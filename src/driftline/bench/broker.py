@@ -10,6 +10,7 @@ One question in each file:
 - `broker_durable`: how many events a second are acknowledged that must not be lost?
 - `driftline_broker`: how does Driftline do it?
 - `broker_links`: how fast do events go from broker to broker?
+- `broker_secure`: what do TLS, tokens and lists of access cost? (`--secure`, and nothing else)
 - `broker_scale`: how many subscriptions can it have, and how soon is it back after a crash?
 
 Events go over real sockets, from one publisher to 200 connections, with everything on one machine:
@@ -114,8 +115,12 @@ FULL = Sizes(
 )
 
 
-def run(full: bool, say: Say, sizes: Sizes | None = None) -> Report:
-    """Every question; `full` with more events and repeats."""
+def run(full: bool, say: Say, sizes: Sizes | None = None, secure: bool = False) -> Report:
+    """Every question; `full` with more events and repeats. Or what it costs to be `secure`."""
+    if secure:
+        from driftline.bench.broker_secure import run_secure
+
+        return run_secure(full, say)
     sizes = sizes or (FULL if full else QUICK)
     load = os.getloadavg()[0]
     with started([entry.make() for entry in ENTRIES]) as all_started:

@@ -8,6 +8,7 @@ for all.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,6 +41,8 @@ class Load:
     read: Read
     begun: Callable[[], None] = lambda: None
     """Connections are new: nothing has been read from them."""
+    tls: ssl.SSLContext | None = None
+    """Whom the connections trust, if they are over TLS."""
 
 
 @dataclass(frozen=True, slots=True)

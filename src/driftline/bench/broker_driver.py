@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -161,7 +162,7 @@ class Driver:
             return
         try:
             self._sent += self._publisher.send(self._stream[self._sent : end])
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantWriteError):
             self._is_held_up = True
             self._poll.modify(self._publisher, select.EPOLLIN | select.EPOLLOUT)
 
@@ -170,6 +171,7 @@ class Driver:
         places, links, rows = self._places, self._links, self._rows
         filled, ready, came_ns = self._words
         publisher = len(links) - 1
+        plain = self._load.tls is None
         count = 0
         for file, mask in self._poll.poll(_SILENCE_S if waits else 0):
             place = places.get(file)
@@ -180,8 +182,11 @@ class Driver:
                 self._poll.modify(self._publisher, select.EPOLLIN)
             if mask & ~select.EPOLLOUT:
                 start = filled[place]
-                got = links[place].recv_into(rows[place][start:] if start else rows[place])
+                row = rows[place][start:] if start else rows[place]
+                got = links[place].recv_into(row) if plain else _all_of(links[place], row)
                 if not got:
+                    if not plain:
+                        continue  # A part of a record, or something of TLS itself.
                     raise ConnectionError(f"the broker closed connection {place}, maybe as slow")
                 filled[place] = start + got
                 ready[count] = place
@@ -245,10 +250,26 @@ def check(tally: Tally, truth: Truth) -> None:
             )
 
 
+def _all_of(link: socket.socket, into: memoryview) -> int:
+    """All that has come on a connection over TLS, of which one record is read at a time."""
+    got = 0
+    while got < len(into):
+        try:
+            some = link.recv_into(into[got:])
+        except ssl.SSLWantReadError:
+            break
+        if not some:
+            raise ConnectionError("the broker closed a connection, maybe as slow")
+        got += some
+    return got
+
+
 def _opened(address: Address, opening: bytes, load: Load) -> socket.socket:
     """A connection on which the broker has answered the opening."""
     link = socket.create_connection(address, _SILENCE_S)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if load.tls is not None:
+        link = load.tls.wrap_socket(link, server_hostname=address[0])
     link.sendall(opening)
     came = b""
     while not load.is_open(came):

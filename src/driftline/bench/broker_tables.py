@@ -20,34 +20,44 @@ _SATURATED = (
 )
 
 
+def saturated_table(figures: dict[str, Any]) -> Table:
+    """How fast events go when nobody waits."""
+    return Table("broker", _SATURATED, [_row(*one) for one in figures["saturated"].items()])
+
+
+def latency_table(figures: dict[str, Any]) -> Table:
+    """How late notifications come."""
+    return Table(
+        "Latency of notifications, from when an event was due",
+        (
+            "broker",
+            "events/s",
+            "p50 µs",
+            "p99 µs",
+            "of it sent late p50",
+            "p99",
+            "broker cores",
+            "others' cores",
+        ),
+        [
+            (
+                name,
+                f"{one['per_second']:,.0f}",
+                *(f"{one[key]:,.0f}" for key in ("p50_us", "p99_us")),
+                *(f"{one[key]:,.0f}" for key in ("sent_late_p50_us", "sent_late_p99_us")),
+                *(f"{one[key]:.2f}" for key in ("broker_cores", "other_cores")),
+            )
+            for name, rates in figures["latency"].items()
+            for one in rates.values()
+        ],
+    )
+
+
 def tables(figures: dict[str, Any]) -> list[Table]:
     """At saturation, latency, fan-out, durable."""
     return [
-        Table("broker", _SATURATED, [_row(*one) for one in figures["saturated"].items()]),
-        Table(
-            "Latency of notifications, from when an event was due",
-            (
-                "broker",
-                "events/s",
-                "p50 µs",
-                "p99 µs",
-                "of it sent late p50",
-                "p99",
-                "broker cores",
-                "others' cores",
-            ),
-            [
-                (
-                    name,
-                    f"{one['per_second']:,.0f}",
-                    *(f"{one[key]:,.0f}" for key in ("p50_us", "p99_us")),
-                    *(f"{one[key]:,.0f}" for key in ("sent_late_p50_us", "sent_late_p99_us")),
-                    *(f"{one[key]:.2f}" for key in ("broker_cores", "other_cores")),
-                )
-                for name, rates in figures["latency"].items()
-                for one in rates.values()
-            ],
-        ),
+        saturated_table(figures),
+        latency_table(figures),
         Table(
             "Raw fan-out, 1 to 200, 128 bytes",
             ("broker", "deliveries/s", "CPU µs per delivery", "driver busy", "others' cores"),

@@ -65,10 +65,19 @@ class Driftline:
         journal = "broker.journal" if self._durable else "memory:"
         (folder / "broker.toml").write_text(
             f'name = "{self.called}"\nlisten = "127.0.0.1:0"\njournal = "{journal}"\n'
+            f"{self._settings(folder)}"
             f"[limits]\nkept = {_KEPT}\nsilence = 3600\n"
             + "".join(_peer(*peer) for peer in self._peers.items())
         )
         return self.start_again()
+
+    def _settings(self, folder: Path) -> str:
+        """What else its configuration says."""
+        return ""
+
+    def _token(self, client: str) -> str:
+        """What proves whose a connection is."""
+        return ""
 
     def start_again(self) -> Address:
         """Start it on what it kept."""
@@ -131,8 +140,9 @@ class Driftline:
         for connection in range(job.connections):
             rows = np.flatnonzero(wanted.connection == connection)
             asked = [_subscribe(job, int(row), everything) for row in rows]
-            openings.append(_opening(f"s{connection}", asked))
-        openings.append(_opening("publisher", [], form))
+            name = f"s{connection}"
+            openings.append(_opening(name, asked, token=self._token(name)))
+        openings.append(_opening("publisher", [], form, self._token("publisher")))
         left = np.zeros((job.connections + 1, 2), np.int64)
 
         def read(inbox: Inbox, count: int, tally: Tally) -> None:
@@ -196,8 +206,10 @@ def is_open(came: bytes) -> bool:
     return done and not frames.held
 
 
-def _opening(name: str, asked: Sequence[object], form: Form | None = None) -> bytes:
-    parts = [frame(Kind.HELLO, asking.encode(asking.Hello(name)))]
+def _opening(
+    name: str, asked: Sequence[object], form: Form | None = None, token: str = ""
+) -> bytes:
+    parts = [frame(Kind.HELLO, asking.encode(asking.Hello(name, token)))]
     parts += [frame(Kind.REQUEST, asking.encode(one)) for one in asked]  # type: ignore[arg-type]
     if form is not None:
         parts.append(frame(Kind.FORM, asking.encode_form(0, form)))

@@ -1,16 +1,26 @@
 """Who may do what? The place where it is asked, before anything is done.
 
-A party is asked about by its name. What is published is asked about by type and attributes: once
-for each form on a connection, not for each event.
+A party is asked about by its name, which says whose it is (see `identity`). What is published is
+asked about by type and attributes: once for each form on a connection, not for each event. What a
+refusal says is what was asked for, and nothing of what there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
+from driftline.broker.grants import ALL_NAMES, NO_NAMES, Grants, Names, Operation
+from driftline.broker.identity import identity_of
+from driftline.errors import NotAllowed
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
+from driftline.model.event import ENVELOPE
+from driftline.model.expression import Attribute, Expression
+from driftline.model.pattern import Pattern
+from driftline.model.subscription import Crossed, Moved, Subscription
+from driftline.model.variables import walk
+from driftline.model.view import View
 
 
 class Access(Protocol):
@@ -21,6 +31,12 @@ class Access(Protocol):
 
     def subscribe(self, party: str, statement: Statement) -> None:
         """May it be told this?"""
+
+    def tell_apart(self, party: str, statement: Statement, key: str) -> None:
+        """May what waits for it be told apart by this attribute?"""
+
+    def set(self, party: str, statement: Statement) -> None:
+        """May it move the parameters of this, or restate it?"""
 
     def advertise(self, party: str, says: Advertisement) -> None:
         """May it say that it will publish such events, or ask who would want them?"""
@@ -34,8 +50,14 @@ class Access(Protocol):
     def observe(self, party: str, variable: str) -> None:
         """May it say what a variable of the environment is worth?"""
 
+    def handle(self, party: str, handler: str) -> None:
+        """May it be told through this handler?"""
+
     def operate(self, party: str) -> None:
         """May it see how the broker does, and change its links?"""
+
+    def sight(self, party: str, type: str, *, kept: bool = False) -> Names:
+        """Which attributes may it see of events of a type, or of what is kept of these?"""
 
 
 class Anyone:
@@ -45,6 +67,12 @@ class Anyone:
         """See `Access`."""
 
     def subscribe(self, party: str, statement: Statement) -> None:
+        """See `Access`."""
+
+    def tell_apart(self, party: str, statement: Statement, key: str) -> None:
+        """See `Access`."""
+
+    def set(self, party: str, statement: Statement) -> None:
         """See `Access`."""
 
     def advertise(self, party: str, says: Advertisement) -> None:
@@ -59,5 +87,133 @@ class Anyone:
     def observe(self, party: str, variable: str) -> None:
         """See `Access`."""
 
+    def handle(self, party: str, handler: str) -> None:
+        """See `Access`."""
+
     def operate(self, party: str) -> None:
         """See `Access`."""
+
+    def sight(self, party: str, type: str, *, kept: bool = False) -> Names:
+        """See `Access`."""
+        return ALL_NAMES
+
+
+class Granted:
+    """A party may do what was granted to whose it is."""
+
+    def __init__(self, grants: Grants) -> None:
+        self._grants = grants
+
+    def publish(self, party: str, type: str, attributes: Collection[str]) -> None:
+        """See `Access`."""
+        self._check(party, Operation.PUBLISH, type, attributes, "publish")
+
+    def subscribe(self, party: str, statement: Statement) -> None:
+        """See `Access`."""
+        operation = Operation.VIEW if is_kept(statement) else Operation.SUBSCRIBE
+        self._check_read(party, operation, statement, "be told of")
+
+    def tell_apart(self, party: str, statement: Statement, key: str) -> None:
+        """See `Access`."""
+        operation = Operation.VIEW if is_kept(statement) else Operation.SUBSCRIBE
+        for type, _ in asked_of(statement):
+            self._check(party, operation, type, (key,), "be told of")
+
+    def set(self, party: str, statement: Statement) -> None:
+        """See `Access`."""
+        self._check_read(party, Operation.SET, statement, "move what it asks of")
+
+    def _check_read(
+        self, party: str, operation: Operation, statement: Statement, verb: str
+    ) -> None:
+        for type, names in asked_of(statement):
+            self._check(party, operation, type, names, verb)
+        for variable in sorted(statement.variables().environment):
+            self._check(party, Operation.READ, variable, (), "read the variable")
+
+    def advertise(self, party: str, says: Advertisement) -> None:
+        """See `Access`."""
+        names = [name for name, _ in says.attributes]
+        self._check(party, Operation.ADVERTISE, says.type, names, "advertise")
+
+    def declare(self, party: str, table: str) -> None:
+        """See `Access`."""
+        self._check(party, Operation.DECLARE, table, (), "declare the table")
+
+    def delete(self, party: str, table: str) -> None:
+        """See `Access`."""
+        self._check(party, Operation.DELETE, table, (), "delete rows of")
+
+    def observe(self, party: str, variable: str) -> None:
+        """See `Access`."""
+        self._check(party, Operation.OBSERVE, variable, (), "say the variable")
+
+    def handle(self, party: str, handler: str) -> None:
+        """See `Access`."""
+        self._check(party, Operation.HANDLE, handler, (), "be told through")
+
+    def operate(self, party: str) -> None:
+        """See `Access`."""
+        who = identity_of(party)
+        if not self._grants.may(who, Operation.OPERATE):
+            raise NotAllowed(who, "operate this broker")
+
+    def sight(self, party: str, type: str, *, kept: bool = False) -> Names:
+        """See `Access`."""
+        operation = Operation.VIEW if kept else Operation.SUBSCRIBE
+        return self._grants.names(identity_of(party), operation, type) or NO_NAMES
+
+    def _check(
+        self,
+        party: str,
+        operation: Operation,
+        type: str | None,
+        attributes: Collection[str],
+        verb: str,
+    ) -> None:
+        who = identity_of(party)
+        names = self._grants.names(who, operation, type)
+        what = "events of any type" if type is None else type
+        if names is None:
+            raise NotAllowed(who, f"{verb} {what}")
+        denied = sorted(name for name in attributes if name not in names and name not in ENVELOPE)
+        if denied:
+            raise NotAllowed(who, f"{verb} {what} with {', '.join(denied[:5])}")
+
+
+def is_kept(statement: Statement) -> bool:
+    """Is what it tells kept somewhere, so that it tells of what was before too?"""
+    if isinstance(statement, Subscription):
+        return statement.change is not None and statement.source is not None
+    return isinstance(statement, View) and bool(statement.source)
+
+
+def asked_of(statement: Statement) -> Iterator[tuple[str | None, frozenset[str]]]:
+    """The types that a statement is about (None: any), each with the attributes that it names."""
+    if isinstance(statement, Pattern):
+        for step in statement.steps:
+            yield from asked_of(step)
+        return
+    found = {node for one in _expressions(statement) for node in walk(one)}
+    attributes = [node for node in found if isinstance(node, Attribute)]
+    if isinstance(statement, View) and statement.join is not None:
+        for table in statement.tables:
+            # One that does not say whose it is may be of either.
+            yield table, frozenset(a.name for a in attributes if a.table in (None, table))
+    else:
+        yield statement.source or None, frozenset(one.name for one in attributes)
+
+
+def _expressions(statement: Subscription | View) -> Iterator[Expression]:
+    yield statement.where
+    for column in statement.columns:
+        yield column.expression
+    change = statement.having if isinstance(statement, View) else statement.change
+    if isinstance(change, Moved):
+        yield from (change.value, change.radius)
+        if change.may is not None:
+            yield change.may
+    elif isinstance(change, Crossed):
+        yield from (change.value, change.threshold, change.clear)
+    if isinstance(statement, View) and statement.join is not None:
+        yield statement.join.on

@@ -26,18 +26,22 @@ from driftline.broker.passing import Passing, entered, sound
 from driftline.broker.publishing import Publishing
 from driftline.broker.requests import (
     Advertise,
+    Bury,
     Cancel,
     Confirm,
     Declare,
     Delete,
+    Discard,
     Interested,
     Leave,
     Observed,
     Publish,
     PublishMany,
     Redirect,
+    Renew,
     Request,
     Resume,
+    Revive,
     Subscribe,
     Suspend,
     Told,
@@ -365,6 +369,8 @@ class Broker:
             said += self.edge.resume(party)
         elif isinstance(asked, Redirect):
             said += self.edge.parties.redirect(party, asked.handler)
+        elif isinstance(asked, Bury | Revive | Discard | Renew):
+            self.edge.parties.attend(party, asked)
         elif isinstance(asked, Leave):
             said += self._leave(party)
         return [*said, Reply(party, asked.request)]
@@ -454,6 +460,11 @@ class Broker:
         """See `Outward`."""
         return self._count()
 
+    @property
+    def last_number(self) -> int:
+        """The highest number that was ever given."""
+        return self._counter
+
     def reserve(self, count: int) -> int:
         """The first of so many numbers, above all that were given."""
         self._counter += count
@@ -499,6 +510,7 @@ class Broker:
         self.tables._check()
         self.asking._check()
         self.outbox._check()
+        self.publishing.once._check()
         assert set(self.outbox.links()) <= self.links.roles.keys()
 
 

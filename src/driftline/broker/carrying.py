@@ -129,13 +129,12 @@ class Carrying:
         for at, one in enumerate(hard, first):
             if at >= len(came.numbers) or one.end - one.start < HEAD_BYTES:
                 raise refused("bundle", "whole records", "something else")
-            event, trace = intake.hard(came.records, one, came.forms, came.own)
+            event = intake.hard(came.records, one, came.forms, came.own)
             parcel = Parcel(
                 said.origin,
                 int(came.numbers[at]),
                 event.entering(int(came.entered[at])),
                 hops=said.hops,
-                trace=trace,
                 stamps=said.stamps,
             )
             if sound(parcel):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from driftline.broker.concern import Concern, is_plain
+from driftline.broker.counted import Counted
 from driftline.broker.crowds import Crowds
 from driftline.broker.effects import MISSING, Deliver, DeliverMany, Key
 from driftline.broker.parties import Parties
@@ -39,6 +40,7 @@ from driftline.moving.evolving.started import told
 from driftline.moving.hull import Range, widened
 from driftline.stateful.fold import Message
 from driftline.stateful.news import News
+from driftline.stateful.plan import plan_of
 from driftline.stateful.rows.change import is_derived
 
 NO_RANGES: Mapping[str, Range] = {}
@@ -59,6 +61,7 @@ class Edge:
 
     __slots__ = (
         "_count",
+        "_counting",
         "_handles",
         "_index",
         "_owner",
@@ -70,6 +73,7 @@ class Edge:
         "_step_of",
         "_steps",
         "concern",
+        "counted",
         "crowds",
         "parties",
         "views",
@@ -85,6 +89,9 @@ class Edge:
         self.views = Views(count, marked=not settings.alone)
         self.concern = Concern()
         self.crowds = Crowds()
+        self.counted = Counted(self.parties.slots)
+        # An engine has nobody who would ask.
+        self._counting = not settings.alone
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._handles: dict[str, int] = {}
@@ -139,6 +146,24 @@ class Edge:
         else:
             _add(self._plain, id, standing)
             self._place(id)
+        if self._counting:
+            self.counted.begin(id, self._types(standing), self._number(id))
+
+    def _number(self, id: str) -> int | None:
+        """The number of a plain subscription, by which kernels know it."""
+        if self._index is None or not is_plain(self._standing[id].statement):
+            return None
+        return self._index.number(id)
+
+    def _types(self, standing: Standing) -> tuple[str, ...]:
+        """The types of what is looked at for a subscription; none: all events."""
+        statement = standing.statement
+        if isinstance(statement, View):
+            about = (*statement.tables, plan_of(statement, standing.params).interest.source)
+            return tuple(dict.fromkeys(one for one in about if one))
+        steps = statement.steps if isinstance(statement, Pattern) else (statement,)
+        sources = dict.fromkeys(step.source for step in steps)
+        return () if None in sources else tuple(one for one in sources if one)
 
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> None:
         """The same subscription under other parameters."""
@@ -170,6 +195,8 @@ class Edge:
 
     def cancel(self, id: str) -> None:
         """Forget a subscription."""
+        if self._counting:
+            self.counted.end(id, self._number(id))
         standing = self._standing.pop(id)
         party = self.parties[self._owner.pop(id)]
         del party.ids[id]
@@ -198,10 +225,12 @@ class Edge:
         return self._standing[id]
 
     def matched(self, id: str) -> int:
-        """How often kernels have found a subscription."""
-        if self._index is None or id not in self._index:
-            return 0
-        return self.parties.slots.found(self._index.number(id))
+        """How many events satisfied a subscription since it began."""
+        return self.counted.matched(id, self._number(id))
+
+    def evaluated(self, id: str) -> int:
+        """How many events of its types came to this broker since then."""
+        return self.counted.evaluated(id, self._types(self._standing[id]), self._number(id))
 
     def sequence(self, id: str) -> SequenceMatcher | None:
         """How far a pattern has come; None if it is none of ours."""
@@ -247,12 +276,16 @@ class Edge:
         Nothing for those who are suspended.
         """
         found: dict[str, _Found] = {}
+        if self._counting:
+            self.counted.came(event.type)
         if is_derived(event.type):
             self._fold(event, env, at, found)
         else:
             for id in self._plain.match(event, env, at):
                 if id not in self.views:
                     found.setdefault(self._owner[id], _Found()).ids.append(id)
+                    if self._counting:
+                        self.counted.found(id, self._number(id))
                 else:
                     self._put_news(found, id, self.views.hear(id, Message(event, env)))
             if self._sequences:
@@ -286,6 +319,9 @@ class Edge:
                 self._put_news(found, id, self.views.take(id, message))
 
     def _put_news(self, found: dict[str, _Found], id: str, news: tuple[News, ...]) -> None:
+        if self._counting:
+            # What waits for a snapshot may tell something yet.
+            self.counted.found(id, None, told=bool(news) or self.views.is_waiting(id))
         if news:
             what = found.setdefault(self._owner[id], _Found())
             what.ids.append(id)
@@ -355,6 +391,8 @@ class Edge:
             changed = (len(sequence.found), sequence.found[:1]) != before
             if changed and self.parties[owner].durable:
                 self._put(("partial", id), tuple(sequence.found))
+            if self._counting:
+                self.counted.found(id, None, told=whole is not None)
             if whole is None and not sequence.forgot:
                 continue
             what = found.setdefault(owner, _Found())
@@ -409,6 +447,8 @@ class Edge:
             sequence._check()
         self._plain._check()
         self._steps._check()
+        if self._counting:
+            self.counted._check({id for id in self._standing if self._number(id) is None})
 
 
 def _add(matcher: EvolvingMatcher, id: str, standing: Standing) -> None:

@@ -152,6 +152,8 @@ class Reply:
     """How many were published."""
     came: int = 0
     """How many there were, with those that were refused and those that had come before."""
+    denied: int = 0
+    """How many were refused."""
     problems: tuple[tuple[int, DriftlineError], ...] = ()
     """Of many events, which were not and why; the first of them."""
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from driftline.broker.counted import Counted
 from driftline.broker.effects import DeliverMany, Run
 from driftline.broker.formed import Forms, Plan, readable
 from driftline.broker.kept import Kept
@@ -98,11 +99,16 @@ class Intake:
     """
 
     def __init__(
-        self, parties: tuple[Index, Slots], links: tuple[Index, Slots], forms: Forms
+        self,
+        parties: tuple[Index, Slots],
+        links: tuple[Index, Slots],
+        forms: Forms,
+        counted: Counted,
     ) -> None:
         self._parties = _Side(*parties)
         self._links = _Side(*links)
         self._forms = forms
+        self._counted = counted
         self._version: object = None
         self._state = np.zeros(3, np.int64)
         self._starts = np.zeros(_EVENTS_MOST, np.int64)
@@ -149,6 +155,7 @@ class Intake:
             at = int(self._state[0])
             if count:
                 self._stamp(lot, done, count, reserve(count))
+                intake.tally(self._used, count, self._counted.room(self._forms.known))
                 yield from self._tell(count)
                 if len(self._links.found):
                     yield from self._send(count, sender)
@@ -249,7 +256,7 @@ class Intake:
         raw = bytearray(self._raw[self._starts[at] : self._ends[at]].tobytes())
         number = int(self._used[at])
         raw[4:6] = number.to_bytes(2, "little")
-        return read_record(raw, self._forms.known).event
+        return read_record(raw, self._forms.known)
 
     # What was found
 
@@ -358,8 +365,8 @@ class Intake:
         one: Hard,
         forms: NDArray[np.int64],
         own: Mapping[int, Form] = MappingProxyType({}),
-    ) -> tuple[Event, str]:
-        """The event of a hard record, and its trace; `FrameRefused` if it is none."""
+    ) -> Event:
+        """The event of a hard record; `FrameRefused` if it is none."""
         raw = bytearray(memoryview(records)[one.start : one.end])
         known: dict[int, Form] = {}
         if len(raw) >= 6:

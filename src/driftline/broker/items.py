@@ -44,6 +44,14 @@ class Told:
     repeat: bool = False
 
 
+@dataclass(slots=True)
+class Losses:
+    """What all queues of a broker have lost, also those that are no more."""
+
+    dropped: int = 0
+    conflated: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What became of what was offered to a subscription, and how much of it waits."""

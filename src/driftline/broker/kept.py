@@ -7,6 +7,7 @@ they are. They begin and end with numbers, by which the party says how far it ha
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -69,6 +70,10 @@ class Kept:
                 break
             at += len(notice)
         return memoryview(self.raw)[at:]
+
+    def numbers(self, after: int) -> Iterator[int]:
+        """The numbers of those behind one."""
+        return (_number(one) for one in split_records(self.after(after)))
 
     def delivery(self, party: str) -> DeliverMany:
         """Tell them to a party."""

@@ -7,6 +7,7 @@ and whoever is behind it is told so, before all that is left, until some of that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from driftline.broker.effects import Effect, Key, Reopen, SendParcels
@@ -44,7 +45,7 @@ class _Waiting:
 class Outbox:
     """What is on its way, by link and position. `put` journals, `count` numbers."""
 
-    __slots__ = ("_count", "_limit", "_limit_bytes", "_put", "_short", "_waiting")
+    __slots__ = ("_count", "_limit", "_limit_bytes", "_put", "_short", "_waiting", "given_up")
 
     def __init__(
         self,
@@ -59,6 +60,8 @@ class Outbox:
         self._limit_bytes = limit_bytes
         self._waiting: dict[str, _Waiting] = {}
         self._short: set[str] = set()
+        self.given_up: Counter[str] = Counter()
+        """How many events for each link, in this life of the broker."""
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -87,15 +90,19 @@ class Outbox:
 
     def _give_up(self, link: str, waiting: _Waiting) -> None:
         """Forget the oldest, a good deal at once: it costs a session, and a gap is told."""
+        before = waiting.events
         while self._is_full(waiting, 2) and len(waiting.items) > 1:
             self._forget(link, waiting, next(iter(waiting.items)))
+        self.given_up[link] += before - waiting.events
         self._is_short_now(link)
 
     def refuse(self, link: str, position: int) -> None:
         """Something cannot go to a link, whatever is tried: it is given up."""
         waiting = self._waiting.get(link)
         if waiting is not None and position in waiting.items:
+            before = waiting.events
             self._forget(link, waiting, position)
+            self.given_up[link] += before - waiting.events
             self._is_short_now(link)
 
     def _is_short_now(self, link: str) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from driftline.broker.effects import Deliver, DeliverMany, Key
 from driftline.broker.kept import Kept
+from driftline.broker.letters import Letter, Letters
+from driftline.broker.requests import Bury, Discard, Renew, Revive
 from driftline.broker.settings import Settings
 from driftline.broker.slots import Slots
 
@@ -22,6 +24,8 @@ from driftline.broker.slots import Slots
 class Party:
     """One identity, what it is told through, and what it has not said it has had."""
 
+    letters: Letters
+    """What its handler has given up on."""
     durable: bool = True
     suspended: bool = False
     handler: str = ""
@@ -30,8 +34,12 @@ class Party:
     """How many notices wait."""
     had: int = 0
     """Up to where the first of those that lie together were had; 0: none of them."""
+    generation: int = 0
+    """How often it has asked for another secret."""
     ids: dict[str, None] = field(default_factory=dict, compare=False)
     """Its subscriptions."""
+    dropped: int = field(default=0, compare=False)
+    """How many were forgotten before it said that it had had them, in this life of the broker."""
 
 
 class Parties(Mapping[str, Party]):
@@ -40,14 +48,17 @@ class Parties(Mapping[str, Party]):
     If it is certain that whoever is told has it (`alone`), nobody need say so.
     """
 
-    __slots__ = ("_certain", "_known", "_limit", "_put", "slots")
+    __slots__ = ("_certain", "_dead", "_known", "_limit", "_put", "handled", "slots")
 
     def __init__(self, settings: Settings, put: Callable[[Key, object], None]) -> None:
         self._known: dict[str, Party] = {}
         self._limit = max(1, settings.keep)
+        self._dead = settings.dead
         self._certain = settings.alone
         self._put = put
         self.slots = Slots()
+        self.handled: dict[str, None] = {}
+        """Those that have a handler."""
 
     def __getitem__(self, name: str) -> Party:
         return self._known[name]
@@ -64,7 +75,7 @@ class Parties(Mapping[str, Party]):
         """What is known of a party, new or known."""
         party = self._known.get(name)
         if party is None:
-            party = self._known[name] = Party()
+            party = self._known[name] = Party(Letters(self._dead, self._put))
             self.slots.enter(name, kept=True)
         return party
 
@@ -85,10 +96,12 @@ class Parties(Mapping[str, Party]):
         if party is None:
             return
         assert not party.ids
+        self.handled.pop(name, None)
         for waiting in party.waiting:
             self._forget(name, party, waiting)
-        for kind in ("suspended", "handler", "had"):
+        for kind in ("suspended", "handler", "had", "generation"):
             self._note(party, (kind, name), None)
+        party.letters.leave(name)
         self.slots.leave(name)
 
     def _note(self, party: Party, key: Key, value: object) -> None:
@@ -96,6 +109,18 @@ class Parties(Mapping[str, Party]):
             self._put(key, value)
 
     # What waits
+
+    def left(self, name: str) -> tuple[int, int]:
+        """How many things a party has not said it has had, and the number of the first; 0: none."""
+        party = self._known[name]
+        if not party.waiting:
+            return 0, 0
+        first = party.waiting[0]
+        if not party.had:
+            return party.kept, first.number
+        assert isinstance(first, Kept)
+        rest = [*first.numbers(party.had)]
+        return party.kept - first.notices + len(rest), rest[0]
 
     def wait(self, deliver: Deliver) -> bool:
         """Keep it until the party has had it; is it to be told now?"""
@@ -112,6 +137,7 @@ class Parties(Mapping[str, Party]):
         self._note(party, (one.stored_as, name, str(one.number)), one.stored)
         while party.kept > self._limit and len(party.waiting) > 1:
             lost = party.waiting.popleft()
+            party.dropped += lost.notices
             self._forget(name, party, lost)
             self._had_some(name, party, 0)
             # It may never have been told: a crash may come before all of this is.
@@ -131,11 +157,42 @@ class Parties(Mapping[str, Party]):
     def had(self, name: str, number: int) -> None:
         """A party has had everything up to a number."""
         party = self.know(name)
+        if number <= party.had:
+            return  # It has said so already: this one was overtaken.
         while party.waiting and party.waiting[0].last <= number:
             self._forget(name, party, party.waiting.popleft())
         # Of notices that lie together some may have been had.
         is_part = bool(party.waiting) and party.waiting[0].number <= number
         self._had_some(name, party, number if is_part else 0)
+
+    def attend(self, name: str, asked: Bury | Revive | Discard | Renew) -> None:
+        """Do what is asked about what could not be handed over, or how it is signed."""
+        if isinstance(asked, Bury):
+            self._bury(name, asked.number, asked.letter)
+        elif isinstance(asked, Revive):
+            self.know(name).letters.revive(name, asked.letters)
+        elif isinstance(asked, Discard):
+            self.know(name).letters.discard(name, asked.letters)
+        else:
+            party = self.know(name)
+            party.generation += 1
+            self._note(party, ("generation", name), party.generation)
+
+    def _bury(self, name: str, number: int, letter: Letter) -> None:
+        """A party could not be told something: it is had, and kept as a dead letter.
+
+        What had a part in its id is not all of its number: that is had with the last one. Nothing
+        is kept of what was had meanwhile in another way, or forgotten.
+        """
+        party = self.know(name)
+        if not number:
+            if letter.id in party.letters:
+                party.letters.bury(name, letter)
+            return
+        if party.waiting and max(party.had + 1, party.waiting[0].number) <= number:
+            party.letters.bury(name, letter)
+        if letter.id == str(number):
+            self.had(name, number)
 
     def through(self, deliver: Deliver) -> Deliver:
         """The delivery, by the handler that its party has now."""
@@ -174,6 +231,10 @@ class Parties(Mapping[str, Party]):
         """Tell a party through another handler; what it may not have had, too."""
         party = self.know(name)
         party.handler = handler
+        if handler:
+            self.handled[name] = None
+        else:
+            self.handled.pop(name, None)
         self._note(party, ("handler", name), handler or None)
         return [] if party.suspended else self._told(name)
 
@@ -188,6 +249,16 @@ class Parties(Mapping[str, Party]):
             elif key[0] == "handler":
                 assert isinstance(value, str)
                 self.know(key[1]).handler = value
+                self.handled[key[1]] = None
+            elif key[0] == "dead":
+                assert isinstance(value, Letter)
+                self.know(key[1]).letters.restore(value)
+            elif key[0] == "forgotten":
+                assert isinstance(value, int)
+                self.know(key[1]).letters.forgotten = value
+            elif key[0] == "generation":
+                assert isinstance(value, int)
+                self.know(key[1]).generation = value
             elif key[0] == "had":
                 assert isinstance(value, int)
                 self.know(key[1]).had = value
@@ -209,6 +280,8 @@ class Parties(Mapping[str, Party]):
 
     def _check(self) -> None:
         self.slots._check()
+        assert {*self.handled} == {name for name, party in self._known.items() if party.handler}
         for party in self._known.values():
             assert party.kept == sum(one.notices for one in party.waiting)
+            party.letters._check()
             assert not party.had or party.waiting[0].number <= party.had < party.waiting[0].last

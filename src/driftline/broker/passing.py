@@ -116,6 +116,9 @@ class Passing:
             return []
         known = self._tables.home.types()
         messages = self._tables.hear(event, env, now, later=self._settings.advertised)
+        if event.trace is not None:
+            # Whoever is told of the change is told what caused it.
+            messages = [message.with_trace(event.trace) for message in messages]
         told = self._spread(event.type.removeprefix(DELETE), messages, sent, now)
         if self._tables.home.types() != known:
             self._asking.keep(())

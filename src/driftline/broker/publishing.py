@@ -1,12 +1,14 @@
 """What follows when a party publishes, one event or many?
 
 A party that counts what it publishes may ask again when it got no reply: what came before is passed
-over. Many at once go through kernels (`intake`), as far as kernels can take them.
+over. So is what was published *once* before, by its source and id (see `once`). Many at once go
+through kernels (`intake`), as far as kernels can take them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.broker.access import Access
@@ -15,6 +17,7 @@ from driftline.broker.edge import Edge
 from driftline.broker.effects import Effect, Key, Reply
 from driftline.broker.environment import Environment
 from driftline.broker.links import Links
+from driftline.broker.once import Once, no_name
 from driftline.broker.outbox import Outbox
 from driftline.broker.passing import RECORD_BYTES_MAX, Passing
 from driftline.broker.requests import Publish, PublishMany
@@ -31,6 +34,7 @@ from driftline.errors import (
 )
 from driftline.model.event import Event
 from driftline.model.message import Parcel
+from driftline.model.recent import mark_of
 from driftline.stateful.rows.change import check_published, is_derived
 from driftline.wire.bundles import bundled, stamps_of
 from driftline.wire.compact import split_records
@@ -44,6 +48,19 @@ _REFUSED = (InvalidValue, NotAdvertised, NotAllowed, TableError)
 _SMALL, _FEW = 1 << 20, 50
 _PROBLEMS_MAX = 100
 """So many refusals of one batch are told with their reasons."""
+
+
+@dataclass(slots=True)
+class _Done:
+    """What has become of a batch so far."""
+
+    said: list[Effect] = field(default_factory=list)
+    taken: int = 0
+    """How many were looked at, with those that came before."""
+    again: int = 0
+    """How many of these were passed over because they had been published once."""
+    problems: list[tuple[int, DriftlineError]] = field(default_factory=list)
+    refused: DriftlineError | None = None
 
 
 class Here(Protocol):
@@ -75,7 +92,7 @@ class Here(Protocol):
 class Publishing:
     """What parties publish at one broker. `put` journals."""
 
-    __slots__ = ("_forms", "_here", "_intake", "_put", "numbers")
+    __slots__ = ("_forms", "_here", "_intake", "_put", "numbers", "once")
 
     def __init__(self, here: Here, put: Callable[[Key, object], None]) -> None:
         self._here = here
@@ -84,6 +101,7 @@ class Publishing:
         self._intake: Intake | None = None
         self.numbers: dict[str, tuple[int, int]] = {}
         """Of each party that counts, the life and the number of the last that came."""
+        self.once = Once(put, here.settings.once)
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -91,6 +109,7 @@ class Publishing:
             if key[0] == "published":
                 assert isinstance(value, tuple)
                 self.numbers[key[1]] = value
+        self.once.restore(stored)
         if any(key[0] == "form" for key in stored):
             self.forms.restore(stored)
 
@@ -113,12 +132,32 @@ class Publishing:
         # A party that has not heard what became of it may ask again.
         if not asked.number or number > self.numbers.get(party, (0, 0)):
             try:
-                said = self.publish(asked.event, party, now)
+                if not asked.once:
+                    said = self.publish(asked.event, party, now)
+                else:
+                    said = self._publish_once(asked.event, party, now)
             except _REFUSED as problem:
                 return [Reply(party, asked.request, problem)]
             if asked.number:
                 self._came(party, *number)
+            self._store_something(now)
         return [*said, Reply(party, asked.request, events=1)]
+
+    def _publish_once(self, event: Event, party: str, now: int) -> list[Effect]:
+        """What follows from an event, unless it came before."""
+        if event.source is None or event.id is None:
+            raise no_name(event.source, event.id)
+        mark = mark_of(event.source, event.id)
+        if self.once.knows(party, mark):
+            return []
+        said = self.publish(event, party, now)
+        self.once.note(party, [mark])
+        return said
+
+    def _store_something(self, now: int) -> None:
+        """Be no quicker where nobody wants it (see `Settings.even`)."""
+        if self._here.settings.even:
+            self._put(("evenly",), now)
 
     def publish(self, event: Event, party: str, now: int) -> list[Effect]:
         """What follows from an event that enters here; raises if it must not, or cannot travel."""
@@ -170,54 +209,100 @@ class Publishing:
 
     def many(self, asked: PublishMany, party: str, now: int) -> list[Effect]:
         """A party publishes events that lie as records."""
-        from driftline.broker.intake import Further, Lot, Told
-
         intake = self.ready()
-        here = self._here
-        stamps = stamps_of(here.environment.stamps() if here.settings.stamped else {})
-        said: list[Effect] = []
-        problems: list[tuple[int, DriftlineError]] = []
-        refused: DriftlineError | None = None
-        records, taken, known, latest = asked.records, 0, 0, 0
+        done = _Done()
+        known = 0
         try:
             records, known = self._unknown(asked, party)
-            taken = known
-            for piece in intake.take(records, asked.forms, Lot(now), here.reserve):
-                if isinstance(piece, Told):
-                    taken += piece.events
-                    said += self.tell(piece)
-                    latest = piece.latest
-                    continue
-                if isinstance(piece, Further):
-                    here.links.passed(latest)
-                    said += self.send(piece, here.name, 0, stamps)
-                    continue
-                parcels: list[Parcel] = []
-                try:
-                    for one in piece:
-                        event, _ = intake.hard(records, one, asked.forms, asked.own)
-                        try:
-                            parcels.append(self._parcel(event, party, now, one.end - one.start))
-                        except _REFUSED as problem:
-                            problems.append((taken, problem))
-                        taken += 1
-                finally:
-                    said += here.passing.parcels(parcels, None, now)
-                self.plan(intake)
+            done.taken = known
+            if asked.once:
+                self._take_once(done, intake, records, asked, party, now)
+            else:
+                self._take(done, intake, records, asked, party, now)
         except FrameRefused as problem:
-            # What came before it has been taken.
-            refused = problem
-        if asked.number and taken:
-            self._came(party, asked.life, asked.number + taken - 1)
+            # What came before it has been taken. Who waits for the journal must not hold the frames
+            # of where it was raised: what the records lie in would not be free again.
+            done.refused = problem.with_traceback(None)
+        if asked.number and done.taken:
+            self._came(party, asked.life, asked.number + done.taken - 1)
+        self._store_something(now)
         reply = Reply(
             party,
             asked.request,
-            refused,
-            events=taken - known - len(problems),
-            came=taken,
-            problems=tuple(problems[:_PROBLEMS_MAX]),
+            done.refused,
+            events=done.taken - known - len(done.problems) - done.again,
+            came=done.taken,
+            denied=len(done.problems),
+            problems=tuple(done.problems[:_PROBLEMS_MAX]),
         )
-        return [*said, reply]
+        return [*done.said, reply]
+
+    def _take(
+        self,
+        done: _Done,
+        intake: Intake,
+        records: bytes | memoryview,
+        asked: PublishMany,
+        party: str,
+        now: int,
+    ) -> None:
+        """Let all of these records enter."""
+        from driftline.broker.intake import Further, Lot, Told
+
+        here = self._here
+        stamps = stamps_of(here.environment.stamps() if here.settings.stamped else {})
+        latest = 0
+        for piece in intake.take(records, asked.forms, Lot(now), here.reserve):
+            if isinstance(piece, Told):
+                done.taken += piece.events
+                done.said += self.tell(piece)
+                latest = piece.latest
+                continue
+            if isinstance(piece, Further):
+                here.links.passed(latest)
+                done.said += self.send(piece, here.name, 0, stamps)
+                continue
+            parcels: list[Parcel] = []
+            try:
+                for one in piece:
+                    event = intake.hard(records, one, asked.forms, asked.own)
+                    try:
+                        parcels.append(self._parcel(event, party, now, one.end - one.start))
+                    except _REFUSED as problem:
+                        done.problems.append((done.taken, problem.with_traceback(None)))
+                    done.taken += 1
+            finally:
+                done.said += here.passing.parcels(parcels, None, now)
+            self.plan(intake)
+
+    def _take_once(
+        self,
+        done: _Done,
+        intake: Intake,
+        records: memoryview,
+        asked: PublishMany,
+        party: str,
+        now: int,
+    ) -> None:
+        """Let those of these records enter that did not come before."""
+        before = done.taken
+        fresh = self.once.fresh(party, records)
+        some = _Done()
+        try:
+            self._take(some, intake, fresh.records, asked, party, now)
+        finally:
+            # Who is refused may come again, with the same name.
+            refused = {at for at, _ in some.problems}
+            new = [mark for at, mark in enumerate(fresh.marks[: some.taken]) if at not in refused]
+            self.once.note(party, new)
+            is_all = some.taken == len(fresh.places)
+            done.taken += fresh.came if is_all else fresh.places[some.taken]
+            done.said += some.said
+            problems = [(fresh.places[at], one) for at, one in some.problems] + fresh.problems
+            done.problems += sorted(
+                ((before + at, one) for at, one in problems), key=lambda pair: pair[0]
+            )
+            done.again += done.taken - before - some.taken - len(fresh.problems)
 
     def _unknown(self, asked: PublishMany, party: str) -> tuple[memoryview, int]:
         """The records that did not come before, and how many did."""
@@ -260,7 +345,7 @@ class Publishing:
             if not isinstance(edge.index, Index) or ways is None:
                 raise NotSupported("events as records", "the broker's matcher is no index")
             parties, links = (edge.index, edge.parties.slots), (ways.index, ways.slots)
-            self._intake = Intake(parties, links, self.forms)
+            self._intake = Intake(parties, links, self.forms, edge.counted)
         self.plan(self._intake)
         return self._intake
 

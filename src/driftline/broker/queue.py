@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from itertools import repeat
 
 from driftline.broker.budget import Budget
-from driftline.broker.items import Counts, Handle, Item, Told
+from driftline.broker.items import Counts, Handle, Item, Losses, Told
 from driftline.broker.least import Least
 from driftline.broker.policy import Policy
 from driftline.broker.session import NEVER
@@ -53,6 +53,7 @@ class Outgoing:
         "_by_handle",
         "_by_number",
         "_full",
+        "_losses",
         "_mark_after",
         "_marks",
         "_opening",
@@ -61,11 +62,17 @@ class Outgoing:
         "_repeats",
     )
 
-    def __init__(self, limit_bytes: int, mark_after_us: int = MARK_AFTER_US) -> None:
+    def __init__(
+        self,
+        limit_bytes: int,
+        mark_after_us: int = MARK_AFTER_US,
+        losses: Losses | None = None,
+    ) -> None:
         if type(limit_bytes) is not int or limit_bytes < 1:
             raise InvalidValue("limit_bytes", "an integer, 1 or more", show(limit_bytes))
         self._budget = Budget(limit_bytes)
         self._mark_after = mark_after_us
+        self._losses = Losses() if losses is None else losses
         self._added = 0
         self._place = 0
         self._by_handle: dict[Handle, Waiting] = {}
@@ -87,7 +94,7 @@ class Outgoing:
         if handle in self._by_handle:
             raise InvalidValue("handle", "one that is not taken", show(handle))
         self._added += 1
-        one = Waiting(handle, self._added, policy)
+        one = Waiting(handle, self._added, policy, self._losses)
         self._by_handle[handle] = self._by_number[one.number] = one
 
     def remove(self, handle: Handle) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from driftline.broker.letters import Letter
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
@@ -84,6 +85,8 @@ class Publish:
     event: Event
     number: int = 0
     life: int = 0
+    once: bool = False
+    """Pass it over if one with its source and id was published once before; see `broker.once`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class PublishMany:
     number: int = 0
     life: int = 0
     own: Mapping[int, Form] = field(default_factory=dict)
+    once: bool = False
+    """Pass over those that were published once before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,41 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Bury:
+    """What has this number could not be handed over: keep it as a dead letter, as had.
+
+    0: it is a letter that was to be delivered again, and could not.
+    """
+
+    request: str
+    number: int
+    letter: Letter
+
+
+@dataclass(frozen=True, slots=True)
+class Revive:
+    """Let these dead letters of mine be delivered again; None: all."""
+
+    request: str
+    letters: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Throw these dead letters of mine away; None: all."""
+
+    request: str
+    letters: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Let what is signed for me be signed with another secret from now on."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """Reply when all I said before is in effect everywhere, or say who did not answer in time."""
 
@@ -208,6 +248,10 @@ Request: TypeAlias = (
     | Resume
     | Redirect
     | Told
+    | Bury
+    | Revive
+    | Discard
+    | Renew
     | Confirm
     | Interested
     | Observed

@@ -20,10 +20,14 @@ class Settings:
     """May a party publish only what it advertised? Then interest goes only where it is met."""
     keep: int = 1000
     """How much is kept for a suspended party."""
+    dead: int = 1000
+    """How many dead letters are kept for a party."""
     outbox: int = 100_000
     """How many events may be on their way to one link; beyond, the oldest are given up."""
     outbox_bytes: int = 256 << 20
     """About how many bytes they may take."""
+    once: int = 100_000
+    """How many events that were published once are remembered, of each identity."""
     patience: int = 30 * _DAY
     """How long (microseconds) half a pattern without WITHIN waits before it is a gap."""
     often: int | None = None
@@ -48,6 +52,9 @@ class Settings:
     """An event that crossed so many links goes no further."""
     stores: bool = True
     """Is there a journal? Without one a broker that crashes begins empty."""
+    even: bool = False
+    """Does everybody who publishes wait for the journal, whether or not something of theirs is
+    kept there? Otherwise how soon they are answered says whether somebody wants it, durably."""
     alone: bool = False
     """Is it one that never has links, in the process of its parties? What is told is then had, and
     nothing need be fit to travel."""

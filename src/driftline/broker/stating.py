@@ -32,6 +32,18 @@ def check_executable(statement: Statement, params: Mapping[str, Value] | None = 
             raise NotSupported(step.source, why)
 
 
+def rows_of(statement: Statement) -> View:
+    """The live set of the rows that a statement asks for."""
+    if not isinstance(statement, Subscription):
+        raise NotSupported(str(statement), "a live set of rows is asked for by a plain SELECT")
+    if statement.change is not None:
+        why = "a live set of rows tells every change: moved and crossed are asked for without it"
+        raise NotSupported(str(statement), why)
+    if statement.source is None:
+        raise NotSupported(str(statement), "a live set of rows is of one table: FROM it")
+    return View.of_rows(statement)
+
+
 def stated(statement: Statement) -> Statement:
     """A statement as it is kept: what depends on what was told before is a view."""
     if isinstance(statement, Subscription) and statement.change is not None:

@@ -224,6 +224,11 @@ class Views:
         """What a view is of, as far as it is known."""
         return self._views[id].of
 
+    def is_waiting(self, id: str) -> bool:
+        """Does what comes for it wait for an answer?"""
+        viewed = self._views[id]
+        return bool(viewed.asked) or viewed.of is Of.UNKNOWN
+
     def forgot(self, id: str) -> bool:
         """Is it one of events that may have missed some, or that knows no more what it told?
 

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from driftline.broker.items import Counts, Handle, Item, Told
+from driftline.broker.items import Counts, Handle, Item, Losses, Told
 from driftline.broker.policy import Overflow, Policy
 
 
@@ -56,6 +56,7 @@ class Waiting:
         "conflates",
         "dropped",
         "handle",
+        "losses",
         "lost",
         "number",
         "offered",
@@ -65,8 +66,11 @@ class Waiting:
         "sent",
     )
 
-    def __init__(self, handle: Handle, number: int, policy: Policy) -> None:
+    def __init__(
+        self, handle: Handle, number: int, policy: Policy, losses: Losses | None = None
+    ) -> None:
         self.handle = handle
+        self.losses = Losses() if losses is None else losses
         self.number = number
         self._follow(policy)
         self.bytes = 0
@@ -134,6 +138,7 @@ class Waiting:
                 since = self._entries[old].since
                 gone.append(self._out(old).copy)
                 self.conflated += 1
+                self.losses.conflated += 1
             self._latest[key] = place
         self._entries[place] = _Entry(copy, key, since)
         self.bytes += copy.item.size
@@ -156,11 +161,13 @@ class Waiting:
         entry = self._out(place)
         if entry.key in self._latest:
             self.conflated += 1
+            self.losses.conflated += 1
             return entry.copy
         if not self.lost:
             self._lost_at = now
         self.lost += 1
         self.dropped += 1
+        self.losses.dropped += 1
         return entry.copy
 
     def _out(self, place: int) -> _Entry:

@@ -30,6 +30,9 @@ def bench(
     topology: Annotated[
         str | None, typer.Option("--topology", help="acyclic, hierarchical or mesh.")
     ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="A broker with TLS, tokens and lists of access.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Run a benchmark: ours beside what one would use instead, with the claims we make."""
@@ -50,6 +53,7 @@ def bench(
         "--subscriptions": subscriptions,
         "--events": events,
         "--topology": topology,
+        "--secure": secure or None,
     }
     options = _sized(name, {option: text for option, text in given.items() if text is not None})
     module = import_module(f"driftline.bench.{name.replace('-', '_')}")
@@ -88,6 +92,8 @@ def _sized(name: str, given: dict[str, Any]) -> dict[str, Any]:
     others = [option for option in given if option not in SIZED.get(name, ())]
     if others:
         raise typer.BadParameter(f"{', '.join(others)} cannot be chosen for {name!r}")
+    if name == "broker":
+        return {"secure": given["--secure"]}
     return {"overlay": _overlay, "views": _views, "matching": _matching}[name](given)
 
 

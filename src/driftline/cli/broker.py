@@ -1,5 +1,7 @@
 """How do the commands that speak with a broker find it, and read what they are given?
 
+Who we are is proven by $DRIFTLINE_TOKEN, or by what the file $DRIFTLINE_TOKEN_FILE holds.
+
 The address may be left out: then it is $DRIFTLINE_ADDRESS, or driftline://127.0.0.1:7400. A first
 word is taken for an address if it looks like one (`driftline://…`, `host:port`).
 """
@@ -9,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import ssl
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from driftline.errors import FileRefused, InvalidValue
+from driftline.client.proof import authority_context, token
+from driftline.errors import InvalidValue
 from driftline.language.cloudevents import value_from
 from driftline.model.value import Value
 
@@ -58,17 +60,7 @@ def connecting(address: str, authority: Path | None, within: float = 10.0) -> Co
 
     if authority is not None and not address.startswith("driftlines://"):
         raise typer.BadParameter("--authority is for an address with driftlines://")
-    return connect(address, tls=authority_context(authority), within=within)
-
-
-def authority_context(authority: Path | None) -> ssl.SSLContext | None:
-    """Trust in whoever this authority has signed; None: in whom the system trusts."""
-    if authority is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=str(authority))
-    except (OSError, ssl.SSLError) as problem:
-        raise FileRefused(str(authority), None, f"no certificate: {problem}") from None
+    return connect(address, token=token(), tls=authority_context(authority), within=within)
 
 
 def named_values(words: Iterable[str] | None, option: str) -> dict[str, Value]:

@@ -12,13 +12,17 @@ from driftline import __version__
 from driftline.cli import (
     bench,
     check,
+    config,
     demo,
     durable,
+    durables,
     explain,
+    letters,
     match,
     overlay,
     pipeline,
     publish,
+    secure,
     serve,
     simulate,
     subscribe,
@@ -32,6 +36,8 @@ from driftline.errors import (
     JournalInUse,
     JournalUnavailable,
     LanguageError,
+    NotAllowed,
+    NotAuthenticated,
     NotEffective,
     NotSupported,
     PipelineFailed,
@@ -42,7 +48,7 @@ app = typer.Typer(
     help="Publish/subscribe for interests that move.\n\n"
     "Say precisely what you want to be told, in SQL, and try it on your data.",
     epilog="Exit codes: 0 it ran, 1 it failed while running, 2 wrong command line, 3 a text was "
-    "refused, 4 data was refused, 5 a broker did not answer.",
+    "refused, 4 data was refused, 5 a broker did not answer, 6 it is not allowed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -51,8 +57,13 @@ app.command("serve")(serve.serve)
 app.command("pub")(publish.publish)
 app.command("sub")(subscribe.subscribe)
 app.command("set")(durable.set_)
+for one in (letters.dead, letters.redeliver, letters.discard, letters.secret):
+    durables.app.command()(one)
+app.add_typer(durables.app, name="durable")
 app.command("top")(top.top)
 app.add_typer(overlay.app, name="overlay")
+app.add_typer(config.app, name="config")
+app.add_typer(secure.app, name="secure")
 app.command("check")(check.check)
 app.command("explain")(explain.explain)
 app.command("match")(match.match)
@@ -78,12 +89,16 @@ def options(
 
 
 def exit_code(error: DriftlineError) -> int:
-    """1 it failed while running, 3 a text was refused, 4 data was refused, 5 nobody answered."""
+    """1 it failed while running, 3 a text was refused, 4 data was refused, 5 nobody answered, 6 it
+    is not allowed.
+    """
     failed = BrokerFailed | CannotListen | JournalInUse | JournalUnavailable | PipelineFailed
     if isinstance(error, failed):
         return 1
     if isinstance(error, NotEffective | Unreachable):
         return 5
+    if isinstance(error, NotAllowed | NotAuthenticated):
+        return 6
     return 3 if isinstance(error, LanguageError | NotSupported) else 4
 
 

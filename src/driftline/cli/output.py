@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -24,7 +25,9 @@ from driftline.language.cloudevents import value_from, value_to
 from driftline.model.value import Value
 
 # Rich reads NO_COLOR and whether it writes to a terminal; nothing to do here.
-stdout = Console(soft_wrap=True, highlight=False)
+# What goes into a file or a pipe has no width of its own: tables are not to be cut there.
+_WIDE = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+stdout = Console(soft_wrap=True, highlight=False, width=_WIDE)
 stderr = Console(stderr=True, soft_wrap=True, highlight=False)
 
 

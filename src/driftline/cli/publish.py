@@ -43,6 +43,12 @@ def publish(
     default_type: Annotated[str | None, typer.Option(help="Type of events that have none.")] = None,
     id: Annotated[str | None, typer.Option(help="The event's id.")] = None,
     source: Annotated[str | None, typer.Option(help="The event's source.")] = None,
+    trace: Annotated[
+        str | None, typer.Option(metavar="TRACEPARENT", help="The trace that it belongs to (W3C).")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Pass over what came so before, by source and id.")
+    ] = False,
     authority: AuthorityOption = None,
     within: WithinOption = 10.0,
     json: JsonFlag = False,
@@ -62,12 +68,13 @@ def publish(
     batches: Iterator[list[Numbered]]
     if file is None:
         values = named_values(rest[1:], "attribute")
-        batches, total = iter([[(1, Event(rest[0], values, id=id, source=source))]]), 1
+        event = Event(rest[0], values, id=id, source=source, trace=trace)
+        batches, total = iter([[(1, event)]]), 1
     elif str(file) == "-":
         batches, total = _standard_input(default_type), None
     else:
         batches, total = read_events(file, default_type), count_events(file)
-    work = _Work(batches, rate)
+    work = _Work(batches, rate, once)
 
     async def publishing() -> None:
         async with connecting(address, authority, within) as client:
@@ -91,9 +98,10 @@ def publish(
 class _Work:
     """Events on their way out, and what became of them."""
 
-    def __init__(self, batches: Iterator[list[Numbered]], rate: float | None) -> None:
+    def __init__(self, batches: Iterator[list[Numbered]], rate: float | None, once: bool) -> None:
         self._batches = batches
         self._rate = rate
+        self._once = once
         self.broker = ""
         self.published = 0
         self.refused = 0
@@ -108,7 +116,8 @@ class _Work:
         for batch in self._batches:
             events = [event for event in map(self._checked, batch) if event is not None]
             for at in range(0, len(events), piece):
-                self.published += await client.publish_many(events[at : at + piece])
+                some = events[at : at + piece]
+                self.published += await client.publish_many(some, once=self._once)
                 bars.update(task, completed=self.published + self.refused)
                 if self._rate is not None:
                     due = begun + self.published / self._rate

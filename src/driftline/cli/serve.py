@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,13 @@ from driftline.errors import InvalidValue
 
 if TYPE_CHECKING:
     from driftline.net.server import Server
+
+
+class LogFormat(StrEnum):
+    """How it is said."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 class LogLevel(StrEnum):
@@ -48,6 +55,15 @@ def serve(
             "[default: memory:]",
         ),
     ] = None,
+    access: Annotated[
+        Path | None, typer.Option(help="A TOML file that says who may do what; else anybody.")
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Be reached over HTTP there, too: events, streams, commands."
+        ),
+    ] = None,
     health: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Answer /health there, over HTTP.")
     ] = None,
@@ -60,8 +76,13 @@ def serve(
         ),
     ] = None,
     log_level: Annotated[
-        LogLevel, typer.Option(case_sensitive=False, help="On standard error.")
-    ] = LogLevel.INFO,
+        LogLevel | None,
+        typer.Option(case_sensitive=False, help="On standard error. [default: info]"),
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(case_sensitive=False, help="Text, or a JSON object a line. [default: text]"),
+    ] = None,
     with_parent: Annotated[
         bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")
     ] = False,
@@ -73,35 +94,36 @@ def serve(
 
     driftline serve --name paris --listen 127.0.0.1:7401 --peer london=127.0.0.1:7400
 
-    SIGTERM or Ctrl-C ends it when everything is stored; a second one at once. The other end of a
-    link must name it too. Exit codes: 0 it was asked to end; 1 it was asked twice, the address or
-    the journal is in use, or the journal broke; 4 the configuration or the journal was refused.
+    SIGTERM or Ctrl-C ends it when everything is stored; a second one at once. SIGHUP lets it read
+    certificates, keys of tokens and lists of access anew: everybody connects again. The other end
+    of a link must name it too. Exit codes: 0 it was asked to end; 1 it was asked twice, the address
+    or the journal is in use, or the journal broke; 4 the configuration or the journal was refused.
     """
+    from driftline.gateway.doors import doors_of
+    from driftline.net import logs
     from driftline.net.config import read_config
     from driftline.net.running import facts_of, run
 
-    _log(log_level)
     given: dict[str, Any] = {"name": name, "listen": listen, "journal": journal, "health": health}
+    if http is not None:
+        given["http.listen"] = http
     if peer:
         given["peers"] = [_peer(one) for one in peer]
+    if access is not None:
+        given["access"] = str(access.absolute())
+    given |= {"logs.level": log_level, "logs.format": log_format}
     settings = read_config(config, given)
+    logs.begin(settings.logs)
 
     def ready(server: Server) -> None:
         facts = facts_of(server)
-        log = logging.getLogger("driftline.broker")
-        log.info(_line(facts))
+        server.log.info("ready", **{**facts, logs.LINE: _line(facts)})
         if json:
             print_json_line(facts)
 
-    asyncio.run(run(settings, ready, with_parent=with_parent))
-
-
-def _log(level: LogLevel) -> None:
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)-7s %(message)s", level=level.value.upper(), force=True
-    )
-    # What asyncio says of itself is of interest to nobody who runs a broker.
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    again = partial(read_config, config, given)
+    doors = doors_of(settings)
+    asyncio.run(run(settings, ready, doors=doors, again=again, with_parent=with_parent))
 
 
 def _peer(text: str) -> dict[str, str]:
@@ -128,7 +150,9 @@ def _line(facts: dict[str, Any]) -> str:
         for one in facts["peers"]
     )
     health = f", health {facts['health']}" if facts["health"] else ""
+    http = f", {facts['http']}" if "http" in facts else ""
     return (
-        f"{facts['broker']} is ready at {facts['address']}, journal {facts['journal']}{health}, "
+        f"{facts['broker']} is ready at {facts['address']}{http}, journal {facts['journal']}"
+        f"{health}, "
         f"peers {peers or 'none'}"
     )

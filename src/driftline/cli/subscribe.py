@@ -22,8 +22,9 @@ from driftline.cli.broker import (
 )
 from driftline.cli.broker import run as run_loop
 from driftline.cli.output import stderr, stdout
-from driftline.language.cloudevents import value_to
+from driftline.language.notified import notification_to
 from driftline.model.notification import Notification, NotificationKind
+from driftline.model.trace import PARENT_CHARS
 from driftline.model.value import Value, show
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _print(told: Notification, json: bool) -> None:
     if not json and is_gap and stdout.is_terminal:
         stdout.print(_line(told), markup=False, style="yellow")
         return
-    text = msgspec.json.encode(told_data(told)).decode() if json else _line(told)
+    text = msgspec.json.encode(notification_to(told)).decode() if json else _line(told)
     sys.stdout.write(text + "\n")
     # Somebody may be reading along.
     sys.stdout.flush()
@@ -153,6 +154,8 @@ def _line(told: Notification) -> str:
         words.append(f"<- {one.type} {_values(one.attributes)}")
     if told.epoch:
         words.append(f"  epoch {told.epoch}")
+    if told.trace:
+        words.append(f"  trace {told.trace[:PARENT_CHARS]}")
     if told.repeated:
         words.append("again")
     return " ".join(words)
@@ -165,29 +168,3 @@ def _values(values: object) -> str:
 
 def _key(key: Value | tuple[Value, ...]) -> str:
     return ", ".join(map(show, key)) if isinstance(key, tuple) else show(key)
-
-
-def told_data(told: Notification) -> dict[str, object]:
-    """What was told, as JSON; what is empty is left out."""
-    key = told.key
-    found: dict[str, object] = {
-        "kind": str(told.kind),
-        "type": None if told.event is None else told.event.type,
-        "key": [value_to(one) for one in key] if isinstance(key, tuple) else value_to(key),
-        "values": {name: value_to(value) for name, value in told.values.items()},
-        "old": None
-        if told.old is None
-        else {name: value_to(value) for name, value in told.old.items()},
-        "events": [
-            {"type": one.type, **{k: value_to(v) for k, v in one.attributes.items()}}
-            for one in told.events
-        ],
-        "time": told.time,
-        "epoch": told.epoch,
-        "last": told.last,
-        "lost": told.lost,
-        "repeated": told.repeated,
-        "number": told.number,
-    }
-    always = ("kind", "values", "epoch")
-    return {name: value for name, value in found.items() if value or name in always}

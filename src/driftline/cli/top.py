@@ -1,4 +1,4 @@
-"""`driftline top`: brokers as a live table: what they do a second, who is slow, which links."""
+"""`driftline top`: brokers as live tables: what they do a second, links, who is slow, your own."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from driftline.cli.broker import AuthorityOption, authority_context, default_address
+from driftline.cli.broker import AuthorityOption, default_address
 from driftline.cli.broker import run as run_loop
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, stdout
+from driftline.client.proof import authority_context, token
 from driftline.errors import Unreachable
 
 if TYPE_CHECKING:
     from driftline.client.client import Client
 
 _SLOWEST = 5
+_SUBSCRIPTIONS = 15
+_TEXT = 72
 
 
 def top(
@@ -38,14 +42,14 @@ def top(
     authority: AuthorityOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show what brokers do: events a second, connections, links, slow consumers, journal, CPU.
+    """Show what brokers do: events and bytes a second, links, slow consumers, your subscriptions.
 
     driftline top driftline://127.0.0.1:7400 driftline://127.0.0.1:7401
 
     driftline top overlay.toml --once --json
 
     Without --once it goes on until Ctrl-C, with --json as one object a line. With --once it ends
-    with 5 if a broker does not answer.
+    with 5 if a broker does not answer. Who may not operate a broker sees their own subscriptions.
     """
     where = [one for word in addresses or [default_address()] for one in _addresses(word)]
     seen = run_loop(lambda: _look(where, once, every, authority, json))
@@ -71,11 +75,11 @@ async def _look(
     from driftline.client.client import Client
     from driftline.client.watching import Watched, look_at
 
-    context = authority_context(authority)
+    context, shown = authority_context(authority), token()
 
     def open(address: str) -> Client:
         to = BrokerAddress.of(address)
-        return Client(to, tls=context if to.tls else None, within=2.0)
+        return Client(to, token=shown, tls=context if to.tls else None, within=2.0)
 
     brokers = [Watched(address, open) for address in where]
     try:
@@ -103,39 +107,117 @@ async def _look(
 
 
 def _shown(seen: dict[str, Any]) -> Group:
-    columns = "broker,published/s,told/s,guests,subs,links,journal,CPU,MB"
-    table = Table(*columns.split(","), title="Brokers", title_justify="left", title_style="bold")
-    silent = []
-    for one in seen["brokers"]:
-        if not one["up"]:
-            silent.append(Text(f"{one['address']} does not answer: {one['problem']}", "red"))
-            continue
-        down = [_away(link) for link in one["links"] if not link["up"]]
-        links = f"{len(one['links']) - len(down)} of {len(one['links'])} up"
+    """Everything as tables; one that would be empty is left out."""
+    up = [one for one in seen["brokers"] if one["up"]]
+    silent = [
+        Text(f"{one['address']} does not answer: {one['problem']}", "red")
+        for one in seen["brokers"]
+        if not one["up"]
+    ]
+    operated = [one for one in up if one["operated"]]
+    tables = [
+        _brokers(operated),
+        _links(operated),
+        _slow(seen["slow"][:_SLOWEST]),
+        _subscriptions(seen["subscriptions"][:_SUBSCRIPTIONS]),
+    ]
+    shown: list[Table | Text] = [table for table in tables if table.row_count]
+    more = len(seen["subscriptions"]) - _SUBSCRIPTIONS
+    if more > 0:
+        shown.append(Text(f"and {more} more of yours", "dim"))
+    hidden = [one["broker"] for one in up if not one["operated"]]
+    if hidden:
+        said = f"you may not operate {', '.join(hidden)}: only what is your own is shown"
+        silent.append(Text(said, "yellow"))
+    return Group(*shown, *silent)
+
+
+def _table(title: str, columns: str, texts: int) -> Table:
+    """A table whose first so many columns are texts; the others are numbers, on the right."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+    )
+    for at, name in enumerate(columns.split(",")):
+        table.add_column(name, justify="left" if at < texts else "right", overflow="fold")
+    return table
+
+
+def _brokers(brokers: list[dict[str, Any]]) -> Table:
+    columns = "broker,links,journal,published/s,told/s,in/s,out/s,guests,subs,kept,CPU,MB"
+    table = _table("Brokers", columns, 3)
+    for one in brokers:
+        down = sum(not link["up"] for link in one["links"])
+        links = f"{len(one['links']) - down} of {len(one['links'])} up"
+        waits = one["waiting_for_journal"]
         table.add_row(
             one["broker"],
+            Text(links, "red" if down else ""),
+            Text(one["trouble"], "red") if one["trouble"] else f"{waits:,} wait" if waits else "",
             _rate(one["published_per_second"]),
             _rate(one["told_per_second"]),
+            _bytes(one["bytes_in_per_second"]),
+            _bytes(one["bytes_out_per_second"]),
             f"{one['guests']:,}",
             f"{one['subscriptions']:,}",
-            f"{links}, not {', '.join(down)}" if down else links,
-            one["trouble"] or f"{one['waiting_for_journal']:,} wait",
+            f"{one['kept']:,}",
             "" if one["cpu_share"] is None else f"{100 * one['cpu_share']:.0f} %",
             f"{one['memory_bytes_most'] / 1e6:,.0f}",
         )
-    if not seen["slow"]:
-        return Group(table, *silent)
-    slow = Table("slow consumer", "at", "bytes wait", title="Slowest", title_justify="left")
-    for one in seen["slow"][:_SLOWEST]:
-        slow.add_row(one["client"], one["broker"], f"{one['waiting_bytes']:,}")
-    return Group(table, *silent, slow)
+    return table
+
+
+def _links(brokers: list[dict[str, Any]]) -> Table:
+    table = _table("Links", "broker,to,state,in/s,out/s,events wait,given up", 3)
+    for one in brokers:
+        for link in one["links"]:
+            state = "up" if link["up"] else f"down: {link['problem'] or 'nobody has come'}"
+            table.add_row(
+                one["broker"],
+                link["broker"],
+                Text(state, "" if link["up"] else "red"),
+                _bytes(link["bytes_in_per_second"]),
+                _bytes(link["bytes_out_per_second"]),
+                f"{link['waiting']:,}",
+                f"{link['given_up']:,}",
+            )
+    return table
+
+
+def _slow(slow: list[dict[str, Any]]) -> Table:
+    table = _table("Slowest consumers", "client,at,bytes wait", 2)
+    for one in slow:
+        table.add_row(one["client"], one["broker"], f"{one['waiting_bytes']:,}")
+    return table
+
+
+def _subscriptions(mine: list[dict[str, Any]]) -> Table:
+    columns = "subscription,bounds,at,evaluated,matched,suppressed,sent,waiting"
+    table = _table("Your subscriptions", columns, 3)
+    for one in mine:
+        text = str(one["text"])
+        named = f"{one['durable']}: " if one.get("durable") else ""
+        epoch = f" (epoch {one['epoch']})" if one["epoch"] else ""
+        bounds = ", ".join(f"{name}={value}" for name, value in one["params"].items())
+        counts = (one[name] for name in columns.split(",")[3:])
+        table.add_row(
+            f"{named}{text if len(text) <= _TEXT else text[: _TEXT - 1] + '…'}",
+            f"{bounds}{epoch}",
+            one["broker"],
+            *(f"{count:,}" for count in counts),
+        )
+    return table
 
 
 def _rate(rate: float | None) -> str:
     return "" if rate is None else f"{rate:,.0f}"
 
 
-def _away(link: dict[str, Any]) -> str:
-    """A broker that cannot be reached, and what waits for it."""
-    waiting = link.get("waiting", 0)
-    return f"{link['broker']} ({waiting:,} events wait)" if waiting else str(link["broker"])
+def _bytes(rate: float | None) -> str:
+    """Bytes a second, as short as they can be read."""
+    if rate is None:
+        return ""
+    for unit in ("B", "kB", "MB"):
+        if rate < 1000:
+            return f"{rate:,.0f} {unit}" if unit == "B" or rate >= 10 else f"{rate:.1f} {unit}"
+        rate /= 1000
+    return f"{rate:,.1f} GB"

@@ -10,17 +10,28 @@ import asyncio
 import os
 import random
 import ssl
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+import msgspec
 
 from driftline.client.address import BrokerAddress
 from driftline.errors import DriftlineError, FrameRefused, Unreachable
 from driftline.wire import asking
-from driftline.wire.asking import Goodbye, Hello, Welcome
+from driftline.wire.asking import Goodbye, Hello, Welcome, problem_of
 from driftline.wire.stream import Frames, Kind, frame
+
+Token: TypeAlias = str | Callable[[], str]
+"""What proves who we are, or what gives one: a new one whenever the last has expired."""
+Dial: TypeAlias = Callable[
+    [Callable[[], asyncio.Protocol]], Awaitable[tuple[asyncio.BaseTransport, asyncio.Protocol]]
+]
+"""How a connection is made, if not by an address: with a protocol of ours at this end."""
 
 DELAY_FIRST = 0.05
 DELAY_LAST = 5.0
 GREETING = 10.0
+CLOSING = 1.0
 SILENCE = 60.0
 """A broker that says nothing for so many seconds, not even when asked, is gone."""
 
@@ -49,12 +60,18 @@ class Channel:
         address: BrokerAddress,
         owner: Owner,
         hello: Hello,
+        token: Token,
         tls: ssl.SSLContext | None,
         reconnect: bool,
+        dial: Dial | None = None,
     ) -> None:
         self.address = address
+        self._dial = dial or self._by_address
         self._owner = owner
         self._hello = hello
+        self._token = token
+        self._shown = ""
+        """The token that was shown last."""
         self._tls = tls
         self._reconnect = reconnect
         self._line: _Line | None = None
@@ -72,13 +89,18 @@ class Channel:
         first: asyncio.Future[None] = self._loop.create_future()
         self._task = self._loop.create_task(self._keep_connected(first))
         try:
-            await asyncio.wait_for(first, within)
+            # Not `wait_for`: up to Python 3.11 that may swallow that it was cancelled.
+            async with asyncio.timeout(within):
+                await first
         except TimeoutError:
             await self.close()
             why = f"no answer within {within:g} s"
             raise Unreachable(
                 str(self.address), f"{why}: {self._problem}" if self._problem else why
             ) from None
+        except asyncio.CancelledError:
+            self._task.cancel()
+            raise
 
     async def _keep_connected(self, first: asyncio.Future[None]) -> None:
         delay = DELAY_FIRST
@@ -109,17 +131,15 @@ class Channel:
             delay = min(2 * delay, DELAY_LAST)
 
     async def _connect(self) -> _Line:
-        address = self.address
-        context = self._tls
-        if context is None and address.tls:
-            context = ssl.create_default_context()
-        made = self._loop.create_connection(
-            lambda: _Line(self), address.host, address.port, ssl=context
-        )
-        _, line = await asyncio.wait_for(made, GREETING)
-        line.send(frame(Kind.HELLO, asking.encode(self._hello)))
+        async with asyncio.timeout(GREETING):
+            _, line = await self._dial(lambda: _Line(self))
+        assert isinstance(line, _Line)
+        self._shown = self._token() if callable(self._token) else self._token
+        hello = msgspec.structs.replace(self._hello, token=self._shown)
+        line.send(frame(Kind.HELLO, asking.encode(hello)))
         try:
-            welcome = await asyncio.wait_for(line.welcome, GREETING)
+            async with asyncio.timeout(GREETING):
+                welcome = await line.welcome
         except BaseException:
             # Or it would be greeted later, as a second connection of this client.
             line.abort()
@@ -128,6 +148,14 @@ class Channel:
         self._writable.set()
         self._owner.connected(welcome)
         return line
+
+    async def _by_address(
+        self, protocol: Callable[[], asyncio.Protocol]
+    ) -> tuple[asyncio.BaseTransport, asyncio.Protocol]:
+        address, context = self.address, self._tls
+        if context is None and address.tls:
+            context = ssl.create_default_context()
+        return await self._loop.create_connection(protocol, address.host, address.port, ssl=context)
 
     @property
     def is_up(self) -> bool:
@@ -159,10 +187,14 @@ class Channel:
     async def close(self) -> None:
         """Say goodbye, and end."""
         self._closing = True
-        if self._line is not None:
+        line = self._line
+        if line is not None:
             self._flush()
-            self._line.send(frame(Kind.GOODBYE, asking.encode(Goodbye("done"))))
-            self._line.close("closed")
+            line.send(frame(Kind.GOODBYE, asking.encode(Goodbye("done"))))
+            line.close("closed")
+            # TLS has a farewell of its own, which takes a moment.
+            await asyncio.wait((line.lost,), timeout=CLOSING)
+            line.abort()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -174,12 +206,22 @@ class Channel:
             return  # There is another connection by now.
         if kind is Kind.GOODBYE:
             said = asking.decode_goodbye(payload)
-            if not said.again:
-                self._final = Unreachable(str(self.address), said.why)
+            self._turned_away(said)
             if self._line is not None:
                 self._line.close(said.why)
         else:
             self._owner.heard(kind, payload)
+
+    def _turned_away(self, said: Goodbye) -> None:
+        """The broker ends it: for good, unless there is a point in coming back."""
+        may_try = said.again or (callable(self._token) and self._shown != self._token())
+        if may_try and self._reconnect:
+            return
+        self._final = (
+            problem_of(said.error, [said.why])
+            if said.error
+            else Unreachable(str(self.address), said.why)
+        )
 
     def _pressed(self, full: bool) -> None:
         (self._writable.clear if full else self._writable.set)()
@@ -216,7 +258,9 @@ class _Line(asyncio.Protocol):
     def _frame(self, kind: Kind, payload: bytes) -> None:
         if not self.welcome.done():
             if kind is Kind.GOODBYE:
-                raise FrameRefused("hello", "a welcome", asking.decode_goodbye(payload).why)
+                said = asking.decode_goodbye(payload)
+                self._channel._turned_away(said)
+                raise FrameRefused("hello", "a welcome", said.why)
             if kind is not Kind.HELLO:
                 raise FrameRefused("hello", "a welcome", kind.name.lower())
             self.welcome.set_result(asking.decode_welcome(payload))

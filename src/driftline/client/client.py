@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,9 @@ from uuid import uuid4
 
 from driftline.client.address import BrokerAddress
 from driftline.client.advertised import Advertised
-from driftline.client.conversation import Conversation, explanation_of
+from driftline.client.channel import Dial, Token
+from driftline.client.conversation import PENDING_MOST, Conversation, explanation_of
+from driftline.client.durables import Durables
 from driftline.client.subscription import Subscription
 from driftline.errors import (
     DriftlineError,
@@ -52,14 +55,18 @@ class Client:
         address: BrokerAddress,
         *,
         name: str = "",
-        token: str = "",
+        token: Token = "",
         tls: ssl.SSLContext | None = None,
         reconnect: bool = True,
         within: float = 10.0,
+        dial: Dial | None = None,
+        pending: int = PENDING_MOST,
     ) -> None:
         self._within = within
         self._handles = count(1)
-        self._talk = Conversation(address, name or uuid4().hex, token, tls, reconnect=reconnect)
+        self._talk = Conversation(
+            address, name or uuid4().hex, token, tls, reconnect, dial, pending
+        )
 
     async def open(self) -> Client:
         """Connect; `Unreachable` if nobody answers in time."""
@@ -96,6 +103,11 @@ class Client:
         """Is there a connection just now?"""
         return self._talk.channel.is_up
 
+    @property
+    def is_over(self) -> bool:
+        """Will there be no connection any more?"""
+        return self._talk.is_over
+
     # Subscriptions
 
     def subscribe(
@@ -109,12 +121,14 @@ class Client:
         ack: str = "auto",
         policy: Mapping[str, object] | None = None,
         within: float = 10.0,
+        after: int = 0,
     ) -> Subscription:
         """Ask to be told: `async with c.subscribe(...) as s`, or `s = await c.subscribe(...)`.
 
         `rows=True` over a table asks for its live set of matching rows; `on_change="reevaluate"`
         tells at once what a moved parameter makes enter and leave. With a name, `durable`, it goes
-        on while nobody is connected. `policy` says what becomes of what is not taken fast enough.
+        on while nobody is connected; everything up to the number `after` was had. `policy` says
+        what becomes of what is not taken fast enough.
         It has begun when it is in effect everywhere, `within` so many seconds.
         """
         statement = _statement(wanted)
@@ -134,7 +148,32 @@ class Client:
             manual=ack == "manual",
             policy=policy,
             within=within,
+            after=after,
         )
+
+    async def attach(
+        self, durable: str, *, ack: str = "auto", after: int = 0, within: float = 10.0
+    ) -> Subscription:
+        """Be told of a durable subscription as it stands, by its name; see `subscribe`."""
+        known = await self.durables.get(durable)
+        standing = Standing.of(parse(known.text), known.params)
+        return await Subscription(
+            self._talk,
+            next(self._handles),
+            known.text,
+            replace(standing, epoch=known.epoch),
+            rows=known.rows,
+            durable=durable,
+            manual=ack == "manual",
+            within=within,
+            after=after,
+            as_it_is=True,
+        )
+
+    @property
+    def durables(self) -> Durables:
+        """Durable subscriptions by their names, wherever they are attached."""
+        return Durables(self._talk.ask)
 
     async def set(self, durable: str, params: Mapping[str, object], *, within: float = 10.0) -> int:
         """Set all parameters of a durable subscription by its name; the new epoch.
@@ -153,43 +192,66 @@ class Client:
 
     # Publishing
 
-    async def publish(self, event: Event, *, trace: str = "") -> None:
+    async def publish(self, event: Event, *, trace: str = "", once: bool = False) -> None:
         """Tell everyone who is interested; done when the broker has acknowledged it.
 
         What is published at the same time goes out together. What durable subscriptions are to be
-        told of it is stored then.
+        told of it is stored then. `trace` is a W3C trace context, in the place of the event's own.
+        With `once`, an event that this identity has published `once` before at this broker, by its
+        source and its id, is passed over, whatever has crashed since.
         """
         await self._talk.publisher.room()
         self._talk.check_open()
-        done = self._talk.publisher.publish(_event(event), trace)
+        done = self._talk.publisher.publish(_traced(event, trace), once=once)
         self._talk.regulate()
         await done
 
-    async def publish_many(self, events: Iterable[Event]) -> int:
-        """Publish many; how many there were, when all are acknowledged.
+    async def publish_many(self, events: Iterable[Event], *, once: bool = False) -> int:
+        """Publish many; how many there were, when all are acknowledged. `once`: see `publish`.
 
         If some are refused, the first reason is raised; the others have been published.
         """
         waiting: list[asyncio.Future[None]] = []
         total = 0
         for event in events:
-            if not self._talk.publisher._room.is_set():
-                await self._talk.publisher.room()
-            self._talk.check_open()
-            waiting.append(self._talk.publisher.publish(_event(event)))
+            waiting.append(await self._started(event, once=once))
             total += 1
-            if total == 1:
-                self._talk.regulate()
             if len(waiting) >= 10_000:
                 await _all(waiting)
                 waiting = []
         await _all(waiting)
         return total
 
-    def send(self, event: Event, *, trace: str = "") -> asyncio.Future[None]:
+    async def publish_each(
+        self, events: Iterable[Event], *, once: bool = False
+    ) -> list[DriftlineError | None]:
+        """Publish some, in order; what became of each: None, or why it was refused."""
+        waiting: list[asyncio.Future[None]] = []
+        for event in events:
+            waiting.append(await self._started(event, once=once))
+            if not len(waiting) % 1000:
+                await asyncio.sleep(0)  # Whoever shares the loop is not to wait for all of them.
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException) and not isinstance(one, DriftlineError):
+                raise one
+        return [one if isinstance(one, DriftlineError) else None for one in found]
+
+    async def _started(self, event: Event, *, once: bool) -> asyncio.Future[None]:
+        publisher = self._talk.publisher
+        if not publisher._room.is_set():
+            await publisher.room()
+        self._talk.check_open()
+        was_idle = publisher.is_idle
+        done = publisher.publish(_event(event), once=once)
+        if was_idle:
+            self._talk.regulate()
+        return done
+
+    def send(self, event: Event, *, trace: str = "", once: bool = False) -> asyncio.Future[None]:
         """Publish without waiting; the future says what became of it, if anybody wants to know."""
         self._talk.check_open()
-        done = self._talk.publisher.publish(_event(event), trace)
+        done = self._talk.publisher.publish(_traced(event, trace), once=once)
         done.add_done_callback(_looked_at)
         return done
 
@@ -241,7 +303,12 @@ class Client:
 
     async def status(self, *, subscriptions: bool = False) -> dict[str, Any]:
         """What there is at the broker, and how busy it is; with what this client subscribed to."""
-        found = await self._talk.ask(asking.Status, subscriptions)
+        return await self._status(subscriptions)
+
+    async def _status(
+        self, subscriptions: bool, handle: int = 0, *, others: bool = False
+    ) -> dict[str, Any]:
+        found = await self._talk.ask(asking.Status, subscriptions, handle, others)
         assert isinstance(found, dict)
         return found
 
@@ -270,6 +337,10 @@ def _event(given: object) -> Event:
     if not isinstance(given, Event):
         raise InvalidValue("event", "an Event", show(given))
     return given
+
+
+def _traced(event: Event, trace: str) -> Event:
+    return _event(event).with_trace(trace) if trace else _event(event)
 
 
 def _statement(wanted: str | Statement | Term) -> Statement:

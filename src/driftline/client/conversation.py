@@ -16,10 +16,16 @@ from typing import Any
 
 from driftline.client.address import BrokerAddress
 from driftline.client.advertised import Advertised
-from driftline.client.channel import Channel
+from driftline.client.channel import Channel, Dial, Token
 from driftline.client.publisher import Publisher
 from driftline.client.subscription import Subscription
-from driftline.errors import DriftlineError, NotEffective, NotSupported, Unreachable
+from driftline.errors import (
+    DriftlineError,
+    NotEffective,
+    NotSupported,
+    SubscriptionEnded,
+    Unreachable,
+)
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.wire import asking
@@ -34,6 +40,13 @@ PENDING_MOST = 100_000
 policy for slow consumers decides."""
 
 
+COUNTERS = (
+    *("evaluated", "matched", "suppressed", "sent"),
+    *("waiting", "dropped", "conflated", "repeated"),
+)
+"""What is counted of each subscription."""
+
+
 class Conversation:
     """All that a client and its broker have said and not done with. See `Owner` and `Keeper`."""
 
@@ -41,12 +54,15 @@ class Conversation:
         self,
         address: BrokerAddress,
         name: str,
-        token: str,
+        token: Token,
         tls: ssl.SSLContext | None,
-        *,
         reconnect: bool,
+        dial: Dial | None = None,
+        pending: int = PENDING_MOST,
     ) -> None:
         self.address = address
+        self._dial = dial
+        self._pending_most = pending
         self.broker = ""
         """The name of the broker."""
         self.subscriptions: dict[int, Subscription] = {}
@@ -69,8 +85,10 @@ class Conversation:
     async def open(self, within: float) -> None:
         """Begin; `Unreachable` if nobody answers in time."""
         self._loop = asyncio.get_running_loop()
-        hello = asking.Hello(self._name, self._token, _life())
-        self.channel = Channel(self.address, self, hello, self._tls, self._reconnect)
+        hello = asking.Hello(self._name, "", _life())
+        self.channel = Channel(
+            self.address, self, hello, self._token, self._tls, self._reconnect, self._dial
+        )
         self.publisher = Publisher(self.channel.send, self._request)
         await self.channel.open(within)
 
@@ -126,6 +144,12 @@ class Conversation:
         asked = asking.Explain(request, subscription._handle, raw)
         return explanation_of(await self._send(request, asked))
 
+    async def _counters(self, subscription: Subscription) -> dict[str, int]:
+        said = await self.ask(asking.Status, True, subscription._handle)
+        for one in said["mine"]:
+            return {name: int(one[name]) for name in COUNTERS}
+        raise SubscriptionEnded(subscription.durable or str(subscription.statement))
+
     # Requests
 
     def _request(self) -> int:
@@ -169,6 +193,11 @@ class Conversation:
         while not self.channel.is_up:
             await self._up.wait()
             self.check_open()
+
+    @property
+    def is_over(self) -> bool:
+        """Has it ended?"""
+        return self._ended_by is not None
 
     def check_open(self) -> None:
         """Raise if it has ended."""
@@ -338,7 +367,7 @@ class Conversation:
         """Read on, or not: not while too much waits, but while a reply is waited for. It comes
         behind notifications, and who waits for it may be the one who is to look at these.
         """
-        most = PENDING_MOST // 2 if self._held else PENDING_MOST
+        most = self._pending_most // 2 if self._held else self._pending_most
         held = self._waiting > most and not self._asked and self.publisher.is_idle
         if held != self._held:
             self._held = held

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from driftline.errors import DriftlineError
+from driftline.errors import DriftlineError, InvalidValue
 from driftline.model.event import Event
 from driftline.wire.asking import Reply, encode_form, problem_of
 from driftline.wire.compact import write_record
@@ -30,6 +30,7 @@ class _Batch:
     """Events that go out together, from this number on, and who waits for what becomes of them."""
 
     number: int
+    once: bool = False
     records: list[bytes] = field(default_factory=list)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     size: int = 0
@@ -64,17 +65,22 @@ class Publisher:
         """Wait until more may be published."""
         await self._room.wait()
 
-    def publish(self, event: Event, trace: str = "") -> asyncio.Future[None]:
+    def publish(self, event: Event, *, once: bool = False) -> asyncio.Future[None]:
         """Publish an event; the future says what became of it."""
+        if once and (event.source is None or event.id is None):
+            wanted = "a source and an id, to be published once"
+            raise InvalidValue("event", wanted, f"{event.source!r} and {event.id!r}")
         form = form_of(event)
         number = self._forms.get(form)
         if number is None:
             number = self._new_form(form)
         # What cannot be said is refused here.
-        record = write_record(event, number, form, trace)
+        record = write_record(event, number, form)
         size = len(record)
+        if self._open is not None and self._open.once is not once:
+            self._flush()
         if self._open is None:
-            self._open = _Batch(self._next)
+            self._open = _Batch(self._next, once)
             self._loop.call_soon(self._flush)
         one = self._open
         done: asyncio.Future[None] = self._loop.create_future()
@@ -99,7 +105,8 @@ class Publisher:
             self._put(request, one)
 
     def _put(self, request: int, one: _Batch) -> None:
-        self._send(frame(Kind.EVENTS, _payload(request, one)))
+        kind = Kind.ONCE if one.once else Kind.EVENTS
+        self._send(frame(kind, _payload(request, one)))
 
     def _new_form(self, form: Form) -> int:
         if len(self._forms) >= FORMS_MAX:

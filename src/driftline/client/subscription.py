@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from driftline.errors import DriftlineError, SubscriptionEnded
+from driftline.errors import DriftlineError, NotEffective, SubscriptionEnded, Unreachable
+from driftline.language.sql import parse
 from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.explanation import Explanation
 from driftline.model.notification import Notification, NotificationKind
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription as Plain
+from driftline.model.trace import is_trace
 from driftline.model.value import Value
 from driftline.moving.parametric.structure import added, removed, replaced
 from driftline.wire import asking
@@ -47,18 +50,13 @@ class Keeper(Protocol):
 
     async def _explain(self, subscription: Subscription, event: Event) -> Explanation: ...
 
+    async def _counters(self, subscription: Subscription) -> dict[str, int]: ...
+
     def _told_up_to(self, subscription: Subscription, number: int) -> None: ...
 
     def _taken(self, count: int) -> None: ...
 
     def _request(self) -> int: ...
-
-
-class _Part(NamedTuple):
-    """Something that came; is what has its number all there with it?"""
-
-    told: Notification
-    whole: bool = True
 
 
 class Subscription:
@@ -77,6 +75,8 @@ class Subscription:
         manual: bool = False,
         policy: Mapping[str, object] | None = None,
         within: float = 10.0,
+        after: int = 0,
+        as_it_is: bool = False,
     ) -> None:
         self._keeper = keeper
         self._handle = handle
@@ -89,7 +89,7 @@ class Subscription:
         self._policy = dict(policy or {})
         self.within = within
         """So many seconds everybody has to say that a change is in effect."""
-        self._pending: deque[_Part] = deque()
+        self._pending: deque[Notification] = deque()
         self._news = asyncio.Event()
         self._problem: DriftlineError | None = None
         self._begun = False
@@ -97,15 +97,21 @@ class Subscription:
         """How many things it was told."""
         self._known = False
         # The numbers of what was handed out, what was dealt with, and what the broker knows of.
-        self._had = 0
-        self._dealt = 0
-        self._acked = 0
+        self._had = after
+        self._dealt = after
+        self._acked = after
         self._unacked = 0
+        self._as_it_is = as_it_is
+        """Is what it asks for what the broker says it does?"""
+        self._early: list[Callable[[], None]] = []
+        """What came before it was known what it asks for, to be put in then."""
         self._acking: asyncio.TimerHandle | None = None
         self.durable = durable
         self.active = True
         self.resumed = False
         """Did it go on with a durable subscription that was there before?"""
+        self.kept_up_to = 0
+        """Of a durable one: the number of the last that was kept when it was attached to."""
 
     # What it asks for
 
@@ -138,6 +144,7 @@ class Subscription:
 
     async def _set(self, params: Mapping[str, object], *, rebase: bool) -> int:
         self._check_active()
+        before = self._standing, self._text
         self._move_to(self._standing.moved_to(params))
         asked = asking.Set(
             self._keeper._request(),
@@ -146,7 +153,7 @@ class Subscription:
             self._within_us,
             rebase,
         )
-        return await self._ask_to_move(asked)
+        return await self._ask_to_move(asked, *before)
 
     async def add(self, condition: str, /, **params: object) -> int:
         """Ask for one more condition, with values for parameters that are new; the new epoch."""
@@ -162,6 +169,7 @@ class Subscription:
 
     async def _restate(self, statement: Statement, params: Mapping[str, object]) -> int:
         self._check_active()
+        before = self._standing, self._text
         self._move_to(self._standing.restated(statement, params))
         self._text = str(statement)
         asked = asking.Restate(
@@ -171,12 +179,23 @@ class Subscription:
             asking.pack_all(self.params),
             self._within_us,
         )
-        return await self._ask_to_move(asked)
+        return await self._ask_to_move(asked, *before)
 
-    async def _ask_to_move(self, asked: Any) -> int:
-        """The new epoch; one that another has moved meanwhile has a higher one than we thought."""
+    async def _ask_to_move(self, asked: Any, before: Standing, text: str) -> int:
+        """The new epoch; one that another has moved meanwhile has a higher one than we thought.
+
+        What is refused leaves all as it was, also when it is said anew on another connection.
+        """
         to = self._standing
-        said = await self._keeper._moved(self, asked)
+        try:
+            said = await self._keeper._moved(self, asked)
+        except (NotEffective, Unreachable):
+            raise  # It counts, or will when there is a connection.
+        except DriftlineError:
+            if self._standing is to:
+                self._standings.pop(to.epoch, None)
+                self._standing, self._text = before, text
+            raise
         if said is not None and said["epoch"] != to.epoch:
             to = replace(to, epoch=said["epoch"])
             if to.epoch > self.epoch:
@@ -197,6 +216,13 @@ class Subscription:
         self._check_active()
         return await self._keeper._explain(self, event)
 
+    async def counters(self) -> dict[str, int]:
+        """What became of the events that it was matched with: evaluated, matched, suppressed, sent,
+        waiting, dropped, conflated, repeated; counted by the broker that it is connected to.
+        """
+        self._check_active()
+        return await self._keeper._counters(self)
+
     async def cancel(self) -> None:
         """End it, a durable one for good. What came can still be read."""
         if self.active:
@@ -214,7 +240,7 @@ class Subscription:
             self._ack()
             if not await self._come():
                 raise StopAsyncIteration
-            told = self._pop().told
+            told = self._pop()
             if not _is_nothing(told):
                 return told
 
@@ -232,7 +258,9 @@ class Subscription:
 
     async def next(self, within: float | None = None) -> Notification:
         """The next thing it is told; `TimeoutError` if nothing is told in so many seconds."""
-        return await asyncio.wait_for(self.__anext__(), within)
+        # Not `wait_for`: up to Python 3.11 that may swallow that it was cancelled.
+        async with asyncio.timeout(within):
+            return await self.__anext__()
 
     async def snapshot(self, within: float | None = None) -> list[Notification]:
         """What a view, or a set of rows, begins with: all of it, which may be nothing.
@@ -240,14 +268,14 @@ class Subscription:
         `TimeoutError` if it is not all there in so many seconds: what came is read later.
         """
         self._ack()
-        parts: list[_Part] = []
+        parts: list[Notification] = []
         gap = False
         try:
             async with asyncio.timeout(within):
-                while not (parts and parts[-1].told.last):
+                while not (parts and parts[-1].last):
                     if not await self._come():
                         self._check_active()
-                    kind = self._pending[0].told.kind
+                    kind = self._pending[0].kind
                     if kind is NotificationKind.GAP and not parts:
                         self._pop()
                         gap = True
@@ -262,13 +290,13 @@ class Subscription:
             raise
         if not parts:
             self._put_back(parts, gap)
-        return [part.told for part in parts if not _is_nothing(part.told)]
+        return [told for told in parts if not _is_nothing(told)]
 
-    def _put_back(self, parts: list[_Part], gap: bool) -> None:
+    def _put_back(self, parts: list[Notification], gap: bool) -> None:
         """Let be read what was read; nothing of it was complete, or counted."""
         if gap:
             lost = Notification(NotificationKind.GAP, {}, 0, self.epoch)
-            parts = [_Part(lost), *parts]
+            parts = [lost, *parts]
         self._pending.extendleft(reversed(parts))
         if self.active:
             self._keeper._taken(-len(parts))
@@ -276,17 +304,17 @@ class Subscription:
     def pending(self) -> list[Notification]:
         """All that has come and was not looked at."""
         self._ack()
-        found = [self._pop().told for _ in range(len(self._pending))]
+        found = [self._pop() for _ in range(len(self._pending))]
         return [told for told in found if not _is_nothing(told)]
 
-    def _pop(self) -> _Part:
-        part = self._pending.popleft()
+    def _pop(self) -> Notification:
+        told = self._pending.popleft()
         if self.active:
             self._keeper._taken(1)
-        if part.told.number and part.whole:
-            self._had = part.told.number
+        if told.number and not told.more:
+            self._had = told.number
             self._unacked += 1
-        return part
+        return told
 
     def _ack(self) -> None:
         """What was handed out has been dealt with: more is asked for."""
@@ -318,6 +346,9 @@ class Subscription:
     # For the client
 
     def _notice(self, notice: Notice, epoch: int) -> None:
+        if self._is_early:
+            self._early.append(partial(self._notice, notice, epoch))
+            return
         standing = self._standings.get(epoch, self._standing)
         statement = standing.statement
         event = notice.event
@@ -338,7 +369,14 @@ class Subscription:
             )
         )
 
+    @property
+    def _is_early(self) -> bool:
+        return self._as_it_is and not self._known
+
     def _said(self, said: asking.Notification) -> None:
+        if self._is_early:
+            self._early.append(partial(self._said, said))
+            return
         key = said.key
         if isinstance(key, list) and not (len(key) == 2 and key[0] == "@"):
             found: Any = tuple(unpack(one, "key") for one in key)
@@ -357,16 +395,17 @@ class Subscription:
                 said.last,
                 said.lost,
                 number=said.number,
-            ),
-            whole=not said.more,
+                more=said.more,
+                trace=said.trace if is_trace(said.trace) else None,
+            )
         )
 
-    def _put(self, told: Notification, *, whole: bool = True) -> None:
+    def _put(self, told: Notification) -> None:
         # After a crash it may come again.
         if told.number and told.number <= max(self._had, self._acked):
             self._keeper._taken(1)
             return
-        self._pending.append(_Part(told, whole))
+        self._pending.append(told)
         self._came += 1
         self._news.set()
 
@@ -375,8 +414,9 @@ class Subscription:
         if not self.durable:
             self._gap()
             return
-        self._keeper._taken(len(self._pending))
+        self._keeper._taken(len(self._pending) + len(self._early))
         self._pending.clear()
+        self._early.clear()
 
     def _gap(self) -> None:
         self._keeper._taken(-1)
@@ -396,17 +436,26 @@ class Subscription:
     def _accepted(self, said: Any) -> None:
         """It has begun; one that was there before may have come further."""
         self.resumed = bool(said.get("resumed"))
-        if self.durable and self._known and not self.resumed:
+        self.kept_up_to = said.get("last", 0)
+        if self.durable and (self._known or self._acked) and not self.resumed:
             # The broker has lost it, and numbers anew.
             self._had = self._dealt = self._acked = 0
             self._gap()
         self._known = True
-        self._moved_by_another(said["epoch"], said.get("params"))
+        self._moved_by_another(said["epoch"], said.get("params"), said.get("text"))
+        early, self._early = self._early, []
+        for one in early:
+            one()
 
-    def _moved_by_another(self, epoch: int, said: dict[str, Any] | None) -> None:
-        """It has come further than we thought, perhaps with other parameters."""
+    def _moved_by_another(
+        self, epoch: int, said: dict[str, Any] | None, text: str | None = None
+    ) -> None:
+        """It has come further than we thought, perhaps with other parameters or another text."""
         if epoch == self.epoch:
             return
+        if text is not None and text != str(self.statement):
+            self._text = text
+            self._standing = replace(self._standing, statement=parse(text), params={})
         params = self.params
         if said is not None:
             given = unpack_all(said, "parameter")
@@ -428,6 +477,7 @@ class Subscription:
             self._policy,
             self.epoch,
             again,
+            self._as_it_is,
         )
 
     # Beginning and ending
@@ -486,4 +536,4 @@ def _is_nothing(told: Notification) -> bool:
 
 
 def _event(raw: bytes) -> Event:
-    return read_record(raw, {}).event
+    return read_record(raw, {})

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from driftline.client.advertised import Advertised
 from driftline.client.client import Client
 from driftline.client.subscription import Subscription
+from driftline.client.waiting_durables import WaitingDurables
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
@@ -104,13 +105,24 @@ class WaitingClient:
 
         return WaitingSubscription(self._wait, self._wait(begun()))
 
-    def publish(self, event: Event, *, trace: str = "") -> None:
-        """See `Client.publish`."""
-        self._wait(self._there.publish(event, trace=trace))
+    def attach(self, durable: str, **options: Any) -> WaitingSubscription:
+        """See `Client.attach`."""
+        return WaitingSubscription(self._wait, self._wait(self._there.attach(durable, **options)))
 
-    def publish_many(self, events: Iterable[Event]) -> int:
-        """See `Client.publish_many`."""
-        return self._wait(self._there.publish_many(events))
+    @property
+    def durables(self) -> WaitingDurables:
+        """See `Client.durables`."""
+        return WaitingDurables(self._wait, self._there.durables)
+
+    def publish(self, event: Event, *, trace: str = "", once: bool = False) -> None:
+        """See `Client.publish`."""
+        self._wait(self._there.publish(event, trace=trace, once=once))
+
+    def publish_many(
+        self, events: Iterable[Event], *, once: bool = False, within: float | None = None
+    ) -> int:
+        """See `Client.publish_many`; `TimeoutError` if they are not all acknowledged in time."""
+        return self._wait(self._there.publish_many(events, once=once), within)
 
     def set(self, durable: str, params: Mapping[str, object], *, within: float = 10.0) -> int:
         """See `Client.set`."""
@@ -170,6 +182,16 @@ class WaitingSubscription:
         return self._one.statement
 
     @property
+    def resumed(self) -> bool:
+        """Did it go on with a durable subscription that was there before?"""
+        return self._one.resumed
+
+    @property
+    def kept_up_to(self) -> int:
+        """Of a durable one: the number of the last that was kept when it was attached to."""
+        return self._one.kept_up_to
+
+    @property
     def active(self) -> bool:
         """Is it still told anything?"""
         return self._one.active
@@ -207,6 +229,11 @@ class WaitingSubscription:
     def explain(self, event: Event) -> Explanation:
         """See `Subscription.explain`."""
         found: Explanation = self._wait(self._one.explain(event))
+        return found
+
+    def counters(self) -> dict[str, int]:
+        """See `Subscription.counters`."""
+        found: dict[str, int] = self._wait(self._one.counters())
         return found
 
     def next(self, within: float | None = None) -> Notification:

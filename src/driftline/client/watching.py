@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from driftline.client.client import Client
@@ -29,20 +29,40 @@ class Watched:
         self._before: tuple[float, dict[str, Any]] | None = None
 
     async def look(self) -> dict[str, Any]:
-        """What it does now; rates are None the first time, and after it began anew."""
+        """What it does now; rates are None the first time, and after it began anew.
+
+        Who may not operate it sees its own subscriptions, and nothing else.
+        """
         try:
             if self._client is None:
                 client = self._open(self.address)
                 self._client = await asyncio.wait_for(client.open(), ANSWER)
-            status = await asyncio.wait_for(self._client.status(), ANSWER)
+            asked = self._client._status(True, others=True)
+            status = await asyncio.wait_for(asked, ANSWER)
         except (DriftlineError, TimeoutError) as problem:
             self._before = None
             await self.close()
             why = str(problem) or f"no answer within {ANSWER:g} s"
             return {"address": self.address, "up": False, "problem": why}
+        found = {"address": self.address, "up": True, "broker": self._client.broker, **status}
+        if "incarnation" not in status:
+            return {**found, "operated": False, "slow": [], "links": []}
         now = time.monotonic()
         before, self._before = self._before, (now, status)
-        return {"address": self.address, "up": True, **status, **_rates(before, now, status)}
+        if before is not None and before[1]["incarnation"] != status["incarnation"]:
+            before = None
+        seconds = 1.0 if before is None else max(1e-6, now - before[0])
+        earlier = None if before is None else before[1]
+        links = {one["broker"]: one for one in earlier["links"]} if earlier else {}
+        return {
+            **found,
+            "operated": True,
+            **_rates(_OF_BROKER, earlier, status, seconds),
+            "links": [
+                {**one, **_rates(_OF_LINK, links.get(one["broker"]), one, seconds)}
+                for one in status["links"]
+            ],
+        }
 
     async def close(self) -> None:
         """Look no more."""
@@ -51,25 +71,39 @@ class Watched:
             await client.close()
 
 
+_OF_BROKER = {
+    "published": "published_per_second",
+    "told": "told_per_second",
+    "bytes_in": "bytes_in_per_second",
+    "bytes_out": "bytes_out_per_second",
+    "cpu_seconds": "cpu_share",
+}
+_OF_LINK = {"bytes_in": "bytes_in_per_second", "bytes_out": "bytes_out_per_second"}
+
+
 def _rates(
-    before: tuple[float, dict[str, Any]] | None, now: float, status: dict[str, Any]
+    names: Mapping[str, str],
+    before: Mapping[str, Any] | None,
+    now: Mapping[str, Any],
+    seconds: float,
 ) -> dict[str, float | None]:
-    names = {
-        "published": "published_per_second",
-        "told": "told_per_second",
-        "cpu_seconds": "cpu_share",
-    }
-    if before is None or before[1]["incarnation"] != status["incarnation"]:
+    if before is None:
         return dict.fromkeys(names.values())
-    seconds = max(1e-6, now - before[0])
-    return {
-        rate: round((status[name] - before[1][name]) / seconds, 3) for name, rate in names.items()
-    }
+    return {rate: round((now[name] - before[name]) / seconds, 3) for name, rate in names.items()}
 
 
 async def look_at(brokers: Sequence[Watched]) -> dict[str, Any]:
-    """All brokers at once, and those who are slow at any of them, the slowest first."""
+    """All brokers at once; those who are slow at any of them, the slowest first; what is one's own,
+    what is told most first.
+    """
     seen = await asyncio.gather(*(one.look() for one in brokers))
+    mine = [
+        {"broker": one["broker"], **each}
+        for one in seen
+        if one["up"]
+        for each in one.pop("mine", ())
+    ]
+    mine.sort(key=lambda one: one["sent"], reverse=True)
     slow = [{"broker": one["broker"], **each} for one in seen if one["up"] for each in one["slow"]]
     slow.sort(key=lambda one: one["waiting_bytes"], reverse=True)
-    return {"brokers": list(seen), "slow": slow}
+    return {"brokers": list(seen), "slow": slow, "subscriptions": mine}

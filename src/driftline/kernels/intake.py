@@ -43,6 +43,10 @@ HAS_TIME, HAS_ID, HAS_SOURCE, HAS_TRACE = 1, 2, 4, 8
 NUMBERED = 32
 _EASY = HAS_TIME | HAS_ID | HAS_SOURCE | HAS_TRACE
 
+# A trace: 55 bytes, and behind a blank more of them.
+PARENT, STATE_MOST = 55, 512
+BLANK, DASH = 32, 45
+
 LONGEST = 1 << 20
 """A longer record is none for kernels: what it is put into for others has to fit a frame, too."""
 
@@ -119,6 +123,32 @@ def is_utf8(raw: Bytes, at: int, end: int) -> bool:
 
 
 @jit
+def is_trace(raw: Bytes, at: int, size: int) -> bool:
+    """Is it a trace context, as `driftline.model.trace` has it?"""
+    if size != PARENT and (size < PARENT + 2 or size > PARENT + 1 + STATE_MOST):
+        return False
+    trace = parent = 0
+    for place in range(PARENT):
+        byte = np.int64(raw[at + place])
+        if place == 2 or place == 35 or place == 52:
+            if byte != DASH:
+                return False
+        elif not (ord("0") <= byte <= ord("9") or ord("a") <= byte <= ord("f")):
+            return False
+        elif 2 < place < 35:
+            trace |= byte - ord("0")
+        elif 35 < place < 52:
+            parent |= byte - ord("0")
+    if trace == 0 or parent == 0 or (raw[at] == ord("f") and raw[at + 1] == ord("f")):
+        return False
+    for place in range(PARENT, size):
+        byte = np.int64(raw[at + place])
+        if byte < BLANK or byte > 126:
+            return False
+    return size == PARENT or (raw[at + PARENT] == BLANK and raw[at + PARENT + 1] != BLANK)
+
+
+@jit
 def _values_at(raw: Bytes, at: int, end: int, flags: int) -> int:
     """Where the values of a record begin, behind its envelope; -1 if that is not sound."""
     if flags & HAS_TIME:
@@ -134,7 +164,13 @@ def _values_at(raw: Bytes, at: int, end: int, flags: int) -> int:
                 return -1
             size = u16(raw, at)
             at += 2
-            if size == 0 or at + size > end or not is_utf8(raw, at, at + size):
+            if size == 0 or at + size > end:
+                return -1
+            # A trace that is none is left out, by whoever reads it event by event.
+            if flag == HAS_TRACE:
+                if not is_trace(raw, at, size):
+                    return -1
+            elif not is_utf8(raw, at, at + size):
                 return -1
             at += size
     return at
@@ -284,6 +320,13 @@ def find(
     if count == 0:
         return np.empty(0, np.int32), 0
     return match_many(m, columns, keys, raw, present, stamps, tick, offsets[: count + 1])
+
+
+@jit
+def tally(forms: Words, count: int, by_form: Words) -> None:
+    """Count events by their forms."""
+    for event in range(count):
+        by_form[forms[event]] += 1
 
 
 @jit

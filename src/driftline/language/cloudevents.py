@@ -1,7 +1,8 @@
 """How do CloudEvents 1.0 come in and go out, and what do their filters mean here?
 
 The envelope maps by name: `type`, `id`, `source`, `time`, and the extension `entered` for the stamp
-an event got where it entered the system. The object under `data` gives the attributes; an object
+an event got where it entered the system; `traceparent` and `tracestate` are its trace, and what is
+none of these is left out. The object under `data` gives the attributes; an object
 inside it is flattened with dots, an array is refused. Other extension attributes (and `subject`)
 become attributes `ce_<name>`, so nothing is lost and nothing collides. JSON has no time, bytes or
 NaN: they are written `{"@time": …}`, `{"@bytes": …}` and `{"@float": …}`.
@@ -41,10 +42,12 @@ from driftline.model.predicate import (
     conjunction,
 )
 from driftline.model.text import read_timestamp, timestamp
+from driftline.model.trace import headers_of, trace_of
 from driftline.model.value import Value, admit, microseconds_of, show, time_of
 
 SPEC_VERSION = "1.0"
-_ENVELOPE = ("specversion", "id", "source", "type", "time", "entered")
+_TRACING = ("traceparent", "tracestate")
+_ENVELOPE = ("specversion", "id", "source", "type", "time", "entered", *_TRACING)
 _CONTEXT = (*_ENVELOPE, "data", "data_base64")
 # The clocks of many publishers count nanoseconds; when it happened is kept to the microsecond.
 _EXCESS_DIGITS = re.compile(r"(\.[0-9]{6})[0-9]+")
@@ -85,6 +88,7 @@ def event_from(envelope: object) -> Event:
         id=envelope.get("id"),
         source=envelope.get("source"),
         entered=_time(envelope.get("entered"), "entered"),
+        trace=trace_of(*map(envelope.get, _TRACING)),
     )
 
 
@@ -108,6 +112,7 @@ def event_to(event: Event) -> dict[str, Any]:
         envelope["time"] = timestamp(time_of(event.time))
     if event.entered is not None:
         envelope["entered"] = timestamp(time_of(event.entered))
+    envelope |= headers_of(event.trace)
     data = {}
     for name, value in event.attributes.items():
         extension = name.removeprefix("ce_")

@@ -2,16 +2,18 @@
 
 An event has a type, any number of typed attributes, and an envelope: publication time, source and
 id (the CloudEvents names), and the stamp it got where it entered the system. The envelope can be
-read in a filter as `ce_type`, `ce_id`, `ce_source`, `ce_time` and `ce_entered`.
+read in a filter as `ce_type`, `ce_id`, `ce_source`, `ce_time` and `ce_entered`; but for the trace
+that the event belongs to (`trace`): what is told must not depend on who is watching.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 
 from driftline.errors import InvalidValue
+from driftline.model.trace import admit_trace
 from driftline.model.value import (
     Value,
     admit,
@@ -43,7 +45,7 @@ class Event:
     Event('quote', {'firm': 'IBM', 'price': 9.5})
     """
 
-    __slots__ = ("attributes", "entered", "id", "source", "time", "type")
+    __slots__ = ("attributes", "entered", "id", "source", "time", "trace", "type")
 
     type: str
     attributes: Mapping[str, Value]
@@ -51,6 +53,7 @@ class Event:
     id: str | None
     source: str | None
     entered: int | None
+    trace: str | None
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Event:
         id: str | None = None,
         source: str | None = None,
         entered: int | datetime | None = None,
+        trace: str | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "type", _name(type, "event type"))
@@ -73,6 +77,7 @@ class Event:
         put(self, "id", None if id is None else _name(id, "event id"))
         put(self, "source", None if source is None else _name(source, "event source"))
         put(self, "entered", stamp_of(entered, "event entry stamp"))
+        put(self, "trace", None if trace is None else admit_trace(trace))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an event does not change (tried to set {name})")
@@ -109,14 +114,29 @@ class Event:
         put(event, "id", self.id)
         put(event, "source", self.source)
         put(event, "entered", now)
+        put(event, "trace", self.trace)
         return event
+
+    def with_trace(self, trace: str | None) -> Event:
+        """This event as one of another trace."""
+        parts = (self.type, dict(self.attributes), self.time, self.id, self.source, self.entered)
+        return _rebuild(*parts, admit_trace(trace))
 
     def with_attribute(self, name: str, value: Value) -> Event:
         """This event with another value, that was admitted before, of one of its attributes."""
         event = object.__new__(Event)
-        for slot in ("type", "time", "id", "source", "entered"):
+        for slot in ("type", "time", "id", "source", "entered", "trace"):
             object.__setattr__(event, slot, getattr(self, slot))
         attributes = {**self.attributes, name: value}
+        object.__setattr__(event, "attributes", MappingProxyType(attributes))
+        return event
+
+    def with_only(self, names: Container[str]) -> Event:
+        """This event without the attributes that are not among these."""
+        event = object.__new__(Event)
+        for slot in ("type", "time", "id", "source", "entered", "trace"):
+            object.__setattr__(event, slot, getattr(self, slot))
+        attributes = {name: value for name, value in self.attributes.items() if name in names}
         object.__setattr__(event, "attributes", MappingProxyType(attributes))
         return event
 
@@ -142,6 +162,7 @@ class Event:
         put(event, "time", event.entered if time is None else time)
         put(event, "id", id)
         put(event, "source", source)
+        put(event, "trace", None)
         return event
 
     @classmethod
@@ -153,13 +174,15 @@ class Event:
         id: str | None,
         source: str | None,
         entered: int | None,
+        trace: str | None = None,
     ) -> Event:
         """An event of parts that were all admitted before."""
-        return _rebuild(type, attributes, time, id, source, entered)
+        return _rebuild(type, attributes, time, id, source, entered, trace)
 
     def _key(self) -> tuple[object, ...]:
         attributes = {name: identity(value) for name, value in self.attributes.items()}
-        return (self.type, attributes, self.time, self.id, self.source, self.entered)
+        rest = (self.time, self.id, self.source, self.entered, self.trace)
+        return (self.type, attributes, *rest)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Event) else NotImplemented
@@ -169,13 +192,13 @@ class Event:
         return hash((self.type, attributes, self.time, self.id, self.source))
 
     def __reduce__(self) -> tuple[object, ...]:
-        rest = (self.time, self.id, self.source, self.entered)
+        rest = (self.time, self.id, self.source, self.entered, self.trace)
         return (_rebuild, (self.type, dict(self.attributes), *rest))
 
     def __repr__(self) -> str:
         rest = "".join(
             f", {name}={getattr(self, name)!r}"
-            for name in ("time", "id", "source", "entered")
+            for name in ("time", "id", "source", "entered", "trace")
             if getattr(self, name) is not None
         )
         return f"Event({self.type!r}, {dict(self.attributes)!r}{rest})"
@@ -188,6 +211,7 @@ def _rebuild(
     id: str | None,
     source: str | None,
     entered: int | None,
+    trace: str | None = None,
 ) -> Event:
     """An event as `__reduce__` has written it: all of it was admitted before."""
     event = object.__new__(Event)
@@ -198,6 +222,7 @@ def _rebuild(
     put(event, "id", id)
     put(event, "source", source)
     put(event, "entered", entered)
+    put(event, "trace", trace)
     return event
 
 

@@ -137,5 +137,4 @@ class Parcel:
     publisher: str = ""
     hops: int = 0
     homes: tuple[str, ...] = ()
-    trace: str = ""
     stamps: Mapping[str, Value] = field(default_factory=dict)

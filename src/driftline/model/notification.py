@@ -33,7 +33,9 @@ class Notification:
     `key` names the row of a table, or the two of a join; `last` marks the end of a snapshot.
     `lost` is how many were not told before a gap, where that is known; `repeated` marks what is
     told again because nothing else was for long; `number` is the place of what a durable
-    subscription is told: what comes again after a crash has the same.
+    subscription is told: what comes again after a crash has the same; `more` says that the next
+    has it too, and that only with that one all of it was told. `trace` is the trace context of the
+    event that caused it.
     """
 
     kind: NotificationKind
@@ -48,3 +50,9 @@ class Notification:
     lost: int = 0
     repeated: bool = False
     number: int = 0
+    more: bool = False
+    trace: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.trace is None and self.event is not None:
+            object.__setattr__(self, "trace", self.event.trace)

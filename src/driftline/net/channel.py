@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from driftline.broker.effects import Deliver
 from driftline.broker.kept import Kept
 from driftline.net.telling import framed, told
+from driftline.wire.compact import split_records
 from driftline.wire.stream import Kind, frame
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ class Channel:
     kept, and up to which something is.
     """
 
-    __slots__ = ("_at_hand", "_guest", "_sent", "_stored", "handle", "party")
+    __slots__ = ("_at_hand", "_guest", "_sent", "_sight", "_stored", "handle", "party")
 
     def __init__(self, guest: Guest, handle: int, party: str, after: int) -> None:
         known = guest.server.edge.parties[party]
         self._guest = guest
+        self._sight = guest.sight
         self.handle = handle
         self.party = party
         self._sent = max(after, known.had)
@@ -73,15 +75,28 @@ class Channel:
         head = self.handle.to_bytes(4, "little")
         if isinstance(one, Kept):
             guest.told += one.notices
-            guest.know(one.low, one.high, one.raw)
-            for whole in framed(Kind.KEPT, head, one.after(self._sent)):
+            kept, low, high = one.after(self._sent), one.low, one.high
+            some = one.notices if self._sent < one.number else sum(1 for _ in split_records(kept))
+            guest.server.tally(self.party).sent += some
+            if self._sight is not None and not self._sight.is_clear(low, high):
+                seen = self._sight.notices(kept)
+                # Of which forms it is now must be looked up.
+                kept, low, high = (kept, low, high) if seen is kept else (seen, 0, 1)
+            guest.know(low, high, kept)
+            for whole in framed(Kind.KEPT, head, kept):
                 connection.send(whole)
             return
         guest.told += 1
         edge, forms = guest.server.edge, guest.server.forms
-        for each in told(one, edge, forms, lambda id: self.handle, one.number):
+        tally, news = guest.server.tally(self.party), sum(map(len, one.news.values()))
+        for each in told(one, edge, forms, lambda id: self.handle, one.number, self._sight):
+            guest.server.counters.gaps += each.is_gap
+            tally.sent += not each.is_gap
+            news -= not each.is_gap
             if each.is_notice:
                 guest.know(each.form, each.form, b"")
                 connection.send(frame(Kind.KEPT, head, each.data))
             else:
                 connection.send(each.data)
+        if one.news:
+            tally.hidden += max(0, news)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import asyncio.trsock
 import socket
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from driftline.errors import FrameRefused
+from driftline.net.tokens import Proven
 
 READ_BYTES = 1 << 18
 WRITE_HIGH = 1 << 18
@@ -23,6 +24,16 @@ UNREAD_MOST = 1 << 20
 
 _UNREAD = "unread"
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
+
+
+class Inside(NamedTuple):
+    """Who came in by another door of this process."""
+
+    proven: Proven
+    believed: object = None
+    """Those who said who it is; None: it is one of us."""
+    steps_aside: bool = False
+    """Does it leave a durable subscription to whom has it?"""
 
 
 class Service(Protocol):
@@ -57,12 +68,17 @@ class Hub(Protocol):
     def left(self, connection: Connection) -> None:
         """A connection has ended."""
 
+    def unfinished(self, more: int) -> None:
+        """So many bytes more, or less, of what is not whole yet are kept."""
+
 
 class Connection(asyncio.BufferedProtocol):
     """One peer."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, inside: Inside | None = None) -> None:
         self._hub = hub
+        self.inside = inside
+        """Whose it is, if it came in by another door, where that was found out."""
         self._rest = bytearray()
         self._out: list[bytes | memoryview] = []
         self._transport: asyncio.Transport | None = None
@@ -70,6 +86,10 @@ class Connection(asyncio.BufferedProtocol):
         self.stuffed = False
         self.received = 0
         """Bytes."""
+        self.unfinished = 0
+        """How many bytes of a frame that is not whole are kept."""
+        self.since: float | None = None
+        """Since when it is not whole, by the loop's clock."""
         self.sent = 0
         self.peer = ""
         self._why = "the other end has closed it"
@@ -106,12 +126,49 @@ class Connection(asyncio.BufferedProtocol):
                     self._rest += came[used:]
                 return
             self._rest += came
-            with memoryview(self._rest) as data:
-                used = service.take(data)
-            del self._rest[:used]
+            self._take(service)
         except FrameRefused as problem:
-            service.refuse(problem)
-            self.close(str(problem))
+            self._refuse(service, problem)
+        finally:
+            self._count_unfinished()
+
+    def _take(self, service: Service) -> None:
+        with memoryview(self._rest) as data:
+            used = service.take(data)
+        if used:
+            try:
+                del self._rest[:used]
+            except BufferError:
+                # Somebody still looks at it, such as the traceback of what was refused: it is left
+                # to them, and what follows goes elsewhere.
+                self._rest = self._rest[used:]
+            self.since = None
+
+    def _refuse(self, service: Service, problem: FrameRefused) -> None:
+        service.refuse(problem)
+        self.close(str(problem))
+
+    def go_on(self) -> None:
+        """Deal with what has come before and was left for later."""
+        service = self.service
+        if service is None or not self._rest or not self.is_open:
+            return
+        try:
+            self._take(service)
+        except FrameRefused as problem:
+            self._refuse(service, problem)
+        finally:
+            self._count_unfinished()
+
+    def _count_unfinished(self) -> None:
+        more = len(self._rest) - self.unfinished
+        if more:
+            self.unfinished += more
+            self._hub.unfinished(more)
+        if not self.unfinished:
+            self.since = None
+        elif self.since is None:
+            self.since = asyncio.get_running_loop().time()
 
     def pause_writing(self) -> None:
         self.stuffed = True
@@ -126,6 +183,8 @@ class Connection(asyncio.BufferedProtocol):
         service, self.service = self.service, None
         self._transport = None
         self._out.clear()
+        self._rest.clear()
+        self._count_unfinished()
         self._hub.left(self)
         if service is not None:
             service.ended(str(exc) if exc else self._why)

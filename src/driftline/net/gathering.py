@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from driftline.kernels import frames
 from driftline.net.connection import READ_BYTES
+from driftline.net.slices import Batch
 from driftline.wire.stream import EVENTS_WORD
-
-
-class Batch(NamedTuple):
-    """A batch of events that came: its request, how many there are, the first one's number."""
-
-    request: int
-    events: int
-    number: int
-    records: memoryview
 
 
 class Gathering:

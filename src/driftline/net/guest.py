@@ -7,7 +7,9 @@ is told there. What a guest asks for is done in `serving`; here is what it publi
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
+import time
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,11 +27,16 @@ from driftline.errors import (
     InvalidValue,
     LimitReached,
     NotAllowed,
+    NotAuthenticated,
 )
 from driftline.net.channel import Channel
 from driftline.net.connection import Connection
-from driftline.net.gathering import Batch
+from driftline.net.counting import Tally
+from driftline.net.sight import sight_of
+from driftline.net.slices import FEW, ROOM, Batch, Slices, Whole
+from driftline.net.slices import SECONDS as SLICE
 from driftline.net.telling import Told, framed, gap, told
+from driftline.net.tokens import Proven
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, encode, refusal
 from driftline.wire.compact import split_records
@@ -48,28 +55,41 @@ ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
 _ANEW_FIRST, _ANEW_LAST, _ANEW_CALM = 0.5, 60.0, 10.0
 """Seconds from one time that a view is told anew to the next, if it keeps missing something."""
+_DAY = 86_400.0
 _ROOM = 1 << 18
 """So many bytes of what waited are sent before the connection is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A batch of events that was sent on: its request, and how many there are."""
+    """A batch of events that was sent on: its request, and how many there are; or a part of one."""
 
     request: int
     count: int
+    whole: Whole | None = None
+    is_last: bool = True
 
 
 class Guest:
     """One client."""
 
-    def __init__(self, server: Server, connection: Connection, name: str, life: int) -> None:
+    def __init__(
+        self, server: Server, connection: Connection, proven: Proven, name: str, life: int
+    ) -> None:
         self.server = server
         self.connection = connection
         connection.must_read = True
+        self.identity = proven.identity
+        """Whose it is."""
+        self._until = proven.until
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expire()
         self.name = name
         """The party that it is."""
         self.life = life
+        self.log = server.log.bind(party=name, peer=connection.peer)
+        self.sight = sight_of(server.broker.access, name, server.forms)
+        """What it may see; None: everything."""
         self.handles: dict[int, str] = {}
         """The ids of its subscriptions, durable ones included."""
         self.quiet: set[int] = set()
@@ -77,7 +97,9 @@ class Guest:
         self.channels: dict[str, Channel] = {}
         """By the parties that durable subscriptions are."""
         self.advertised: dict[str, bool] = {}
-        self.out = Outgoing(server.limits.queue_bytes)
+        self.out = Outgoing(server.limits.queue_bytes, losses=server.counters.losses)
+        self.tallies: dict[int, Tally] = {}
+        """By the handles of those that are told by messages; see `counting`."""
         self.simple = True
         """Does everything go straight out, as long as the connection takes it?"""
         self._forms_in: NDArray[np.int64] = np.full(16, UNKNOWN, np.int64)
@@ -87,6 +109,9 @@ class Guest:
         self.anew: dict[int, tuple[float, float]] = {}
         """Views that were told anew: when, and how long to wait with it the next time."""
         self._batches: dict[str, list[_Sent]] = {}
+        self._slices = Slices()
+        self._later: deque[Batch] = deque()
+        """Events that wait for their turn; what came behind them waits, too."""
         self.asked: set[str] = set()
         """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
@@ -111,7 +136,7 @@ class Guest:
         """See `Service`."""
         at, limit = 0, self.server.limits.frame_bytes
         batches: list[Batch] = []
-        while len(data) - at >= HEAD_BYTES:
+        while not self._later and len(data) - at >= HEAD_BYTES:
             kind, size = head_of(data, at, limit)
             end = at + HEAD_BYTES + size
             if end > len(data):
@@ -128,6 +153,15 @@ class Guest:
             else:
                 self._publish(batches)
                 batches = []
+                if self._later:
+                    break
+                if kind is Kind.ONCE:
+                    self._publish_once(_batch(data[at + HEAD_BYTES : end]))
+                    at = end
+                    continue
+                if kind is Kind.REQUEST and self.server.turns.is_over():
+                    self.server.turns.wait(self)
+                    break
                 self._frame(kind, bytes(data[at + HEAD_BYTES : end]))
             at = end
         self._publish(batches)
@@ -135,7 +169,9 @@ class Guest:
 
     def _frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.REQUEST:
+            began = time.perf_counter()
             self.server.serving.serve(self, asking.decode_request(payload))
+            self.server.turns.spend(began)
         elif kind is Kind.FORM:
             self._form(payload)
         elif kind is Kind.PING:
@@ -174,18 +210,57 @@ class Guest:
         self._forms_in[number] = known
 
     def _publish(self, batches: list[Batch]) -> None:
-        """Publish batches, as many at a time as can be numbered together.
+        """Publish batches, or let them wait for their turn if that may take long.
 
         What they lie in is gone when this is done.
         """
+        if not batches:
+            return
+        events = sum(one.events for one in batches)
+        is_turn = events <= FEW or not self.server.turns.is_over()
+        if is_turn and self._slices.fits(events):
+            began = time.perf_counter()
+            self._publish_all(batches)
+            took = time.perf_counter() - began
+            self._slices.took(events, took)
+            if took > ROOM * SLICE:
+                self.server.turns.spend(began)
+            return
+        self._later.extend(one.kept() for one in batches)
+        self._publish_later()
+
+    def _publish_later(self) -> None:
+        """Publish what waits for its turn, as much as that has room for."""
+        turns = self.server.turns
+        while self._later and self.connection.is_open:
+            if turns.is_over():
+                turns.wait(self)
+                return
+            one, rest = self._later.popleft().cut(self._slices.most)
+            if rest is not None:
+                self._later.appendleft(rest)
+            began = time.perf_counter()
+            self._publish_all([one])
+            self._slices.took(one.events, time.perf_counter() - began)
+            turns.spend(began)
+
+    def go_on(self) -> None:
+        """It is its turn again."""
+        self._publish_later()
+        if not self._later:
+            self.connection.go_on()
+
+    def _publish_all(self, batches: list[Batch]) -> None:
+        """Publish batches, as many at a time as can be numbered together."""
         if len(batches) == 1:
-            request, count, number, records = batches[0]
-            self._publish_some([_Sent(request, count)], number, records)
+            one = batches[0]
+            sent_one = _Sent(one.request, one.events, one.whole, one.is_last)
+            self._publish_some([sent_one], one.number, one.records)
             return
         sent: list[_Sent] = []
-        parts: list[memoryview] = []
+        parts: list[bytes | memoryview] = []
         first = following = 0
-        for request, count, number, records in batches:
+        for request, count, number, records, _, _ in batches:
             if sent and number != following:
                 self._publish_some(sent, first, b"".join(parts))
                 sent, parts = [], []
@@ -197,12 +272,23 @@ class Guest:
         if sent:
             self._publish_some(sent, first, b"".join(parts))
 
-    def _publish_some(self, sent: list[_Sent], number: int, records: bytes | memoryview) -> None:
+    def _publish_once(self, one: Batch) -> None:
+        """Publish a batch, but for those of its events that came before."""
+        self._publish_some([_Sent(one.request, one.events)], one.number, one.records, once=True)
+
+    def _publish_some(
+        self,
+        sent: list[_Sent],
+        number: int,
+        records: bytes | memoryview,
+        *,
+        once: bool = False,
+    ) -> None:
         # Never the name of an earlier one, not even of a connection of this client that is no
         # more: a reply to that may still wait for the journal.
         request = self.server.number("e")
         self._batches[request] = sent
-        asked = PublishMany(request, records, self._forms_in, number, self.life, self._own)
+        asked = PublishMany(request, records, self._forms_in, number, self.life, self._own, once)
         self.server.driver.ask(self.name, asked)
 
     def answered(self, reply: Reply) -> None:
@@ -212,6 +298,7 @@ class Guest:
             return  # It was asked on an earlier connection of this client.
         self.published += reply.events
         self.server.counters.published += reply.events
+        self.server.counters.refused += reply.denied
         if self.server.limits.rate:
             self._pace(reply.events)
         refused = reply.refused
@@ -219,24 +306,33 @@ class Guest:
             refused = FrameRefused("events", "as many as the batch says", f"{reply.came}")
         if refused is not None:
             for batch in batches:
-                if batch.request:
-                    self._reply(refusal(batch.request, refused))
+                number = batch.whole.request if batch.whole is not None else batch.request
+                if number:
+                    self._reply(refusal(number, refused))
             self.goodbye(str(refused), again=False)
             self.connection.close(str(refused))
-            return
-        if not reply.problems:
-            for batch in batches:
-                if batch.request:
-                    self._reply(asking.Reply(batch.request))
             return
         at = 0
         for batch in batches:
             end = at + batch.count
-            mine = [(n - at, problem) for n, problem in reply.problems if at <= n < end]
+            mine = [(n - at, one) for n, one in reply.problems if at <= n < end]
             at = end
-            if batch.request:
-                said = [[n, type(one).__name__, list(one.args)] for n, one in mine]
-                self._reply(asking.Reply(batch.request, said or None))
+            if batch.whole is not None:
+                self._answer_part(batch.whole, batch, mine)
+            elif batch.request:
+                self._answer(batch.request, mine)
+
+    def _answer_part(
+        self, whole: Whole, part: _Sent, problems: list[tuple[int, DriftlineError]]
+    ) -> None:
+        whole.problems += [(whole.at + n, one) for n, one in problems]
+        whole.at += part.count
+        if part.is_last and whole.request:
+            self._answer(whole.request, whole.problems)
+
+    def _answer(self, request: int, problems: list[tuple[int, DriftlineError]]) -> None:
+        said = [[n, type(one).__name__, list(one.args)] for n, one in problems]
+        self._reply(asking.Reply(request, said or None))
 
     def _pace(self, events: int) -> None:
         """Hold it back if it is faster than it may be."""
@@ -292,25 +388,43 @@ class Guest:
 
     def notices(self, run: Run, raw: memoryview) -> None:
         """Tell notices that lie in a frame."""
-        whole = raw[run.start : run.end]
+        whole, low, high = raw[run.start : run.end], run.low, run.high
+        notices: bytes | memoryview = whole[HEAD_BYTES:]
+        as_it_is = len(whole) <= self.server.limits.frame_bytes
         self.told += run.notices
-        self.know(run.low, run.high, whole[HEAD_BYTES:])
+        if self.sight is not None and not self.sight.is_clear(low, high):
+            seen = self.sight.notices(notices)
+            if seen is not notices:
+                # Of which forms it is now must be looked up.
+                notices, low, high, as_it_is = seen, 0, 1, False
+        self.know(low, high, notices)
         if self._is_free():
-            if len(whole) <= self.server.limits.frame_bytes:
+            if as_it_is:
                 self.connection.send(whole)
             else:
-                for one in framed(Kind.NOTICES, b"", whole[HEAD_BYTES:]):
+                for one in framed(Kind.NOTICES, b"", notices):
                     self.connection.send(one)
             return
-        for notice in split_records(whole[HEAD_BYTES:]):
+        for notice in split_records(notices):
             handles = tuple(handle for handle, _ in marks_of(notice))
             self._offer(Told(handles, bytes(notice), is_notice=True))
 
     def deliver(self, deliver: Deliver) -> None:
         """Tell what a delivery says."""
         self.told += 1
-        for one in told(deliver, self.server.edge, self.server.forms, self._handle_of, 0):
+        edge, forms = self.server.edge, self.server.forms
+        shown: Counter[int] = Counter()
+        for one in told(deliver, edge, forms, self._handle_of, 0, self.sight):
+            shown.update(one.handles)
             self._tell(one)
+        if self.sight is not None and deliver.news:
+            for id, news in deliver.news.items():
+                handle = self._handle_of(id)
+                if handle is not None:
+                    self._tally(handle).hidden += max(0, len(news) - shown[handle])
+
+    def _tally(self, handle: int) -> Tally:
+        return self.tallies.setdefault(handle, Tally())
 
     def _handle_of(self, id: str) -> int | None:
         handle = int(id.rpartition("#")[2])
@@ -319,9 +433,14 @@ class Guest:
     def _tell(self, one: Told) -> None:
         if one.is_notice:
             self.know(one.form, one.form, b"")
+        self.server.counters.gaps += one.is_gap
         if self._is_free():
             self.connection.send(_sendable(one.data, one.is_notice))
+            if not one.is_notice and not one.is_gap:
+                self._tally(one.handles[0]).sent += 1
         else:
+            if one.is_gap:
+                self._tally(one.handles[0]).gaps += 1
             self._offer(one)
 
     def _is_free(self) -> bool:
@@ -367,6 +486,7 @@ class Guest:
                     if lost:
                         assert isinstance(handle, int)
                         self.connection.send(gap(handle, lost))
+                        self.server.counters.gaps += 1
                         self._missed.add(handle)
                 if one.item is None:
                     continue
@@ -422,6 +542,19 @@ class Guest:
 
     # The connection
 
+    def _expire(self) -> None:
+        """End it when what proves whose it is does not count any more."""
+        if self._until is None:
+            return
+        left = self._until - self.server.clock.now() / 1e6
+        if left > 0:
+            self._expiry = self.server.loop.call_later(min(left, _DAY), self._expire)
+            return
+        why = "the token has expired"
+        said = Goodbye(why, again=True, error=NotAuthenticated.__name__)
+        self.connection.send(frame(Kind.GOODBYE, encode(said)))
+        self.connection.close(why)
+
     def eased(self) -> None:
         """See `Service`."""
         for channel in self.channels.values():
@@ -430,10 +563,14 @@ class Guest:
 
     def ended(self, why: str) -> None:
         """See `Service`."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._later.clear()
         self.server.gone(self, why)
 
     def refuse(self, problem: FrameRefused) -> None:
         """See `Service`."""
+        self.log.stranger("what a client says cannot be read", problem=problem)
         self.goodbye(str(problem), again=False)
 
     def goodbye(self, why: str, *, again: bool, after: int = 0) -> None:

@@ -38,16 +38,27 @@ class Limits:
     """What waits for one connection."""
     kept: int = 100_000
     """Notifications kept for one durable subscription."""
+    dead: int = 1_000
+    """Dead letters kept for one durable subscription; of more the oldest are forgotten."""
+    handlers: int = 1_000
+    """Durable subscriptions that are told through a handler, of all identities together."""
+    once: int = 100_000
+    """Events that one identity has published once, by source and id, and that are remembered."""
     outbox: int = 100_000
     """Events on their way to one neighbour; of more the oldest are given up, and a gap is told."""
     outbox_bytes: int = 256 << 20
     """About what these may take."""
     journal_bytes: int = 64 << 20
     """What waits for the journal; publishers are held back while it is more."""
+    unfinished_bytes: int = 256 << 20
+    """Of frames that are not whole, on all connections; beyond, the one with the most ends."""
+    strangers: int = 1_000
+    """Connections that have not said who they are; of more the oldest ends."""
     greeting: float = 10.0
     """Who has not said who it is by then is turned away."""
     silence: float = 60.0
-    """Who says nothing for so long, not even when asked, is gone."""
+    """Who says nothing for so long, not even when asked, is gone; so is who does not finish what
+    they say."""
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from driftline.broker.links import Role
 from driftline.errors import DriftlineError, FrameRefused
-from driftline.net.config import Address
+from driftline.net.address import Address
+from driftline.net.certificates import names_broker
 from driftline.net.connection import Connection
 from driftline.wire import asking
 from driftline.wire.framing import MAGIC, OVERHEAD, VERSION
@@ -48,21 +49,40 @@ OTHER_END = {
 class Link:
     """One end of a link to a broker, with or without a connection."""
 
-    def __init__(self, server: Server, name: str, role: Role, address: Address | None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        name: str,
+        role: Role,
+        address: Address | None,
+        certificate: str = "",
+    ) -> None:
         self.server = server
         self.name = name
         self.role = role
         self.address = address
+        self.certificate = certificate
+        """What the other's certificate names, if not the broker."""
         self.problem = ""
         """Why there was no connection, when it was last tried."""
         self._wire: Wire | None = None
         self._since = 0.0
+        self._ended = (0, 0)
         self._dialling: asyncio.Task[None] | None = None
 
     @property
     def is_up(self) -> bool:
         """Is there a connection?"""
         return self._wire is not None
+
+    @property
+    def carried(self) -> tuple[int, int]:
+        """How many came by it and went, also on connections that are no more."""
+        came, went = self._ended
+        if self._wire is None:
+            return came, went
+        now = self._wire.connection
+        return came + now.received, went + now.sent
 
     def begin(self) -> None:
         """Let there be a link."""
@@ -95,8 +115,10 @@ class Link:
             if before.dialled is mine and now - self._since < CROSSING:
                 wire.connection.close("there is another connection")
                 return
+        self._ended = self.carried
         self._wire, self._since = wire, now
         self.problem = ""
+        self.server.log.info("link up", link=self.name, peer=wire.connection.peer)
         if before is not None:
             before.connection.close("there is another connection")
         self.server.driver.retry(self.name)
@@ -104,8 +126,11 @@ class Link:
     def parted(self, wire: Wire, why: str) -> None:
         """A connection has ended."""
         if self._wire is wire:
+            self._ended = self.carried
             self._wire = None
             self.problem = why
+            if not self.server.draining:
+                self.server.log.warning("link down", link=self.name, why=why)
             self._dial()
 
     def _dial(self) -> None:
@@ -135,9 +160,11 @@ class Link:
         connecting = server.loop.create_connection(
             lambda: Connection(_Dialled(server, wire)), address.host, address.port, ssl=context
         )
-        _, connection = await asyncio.wait_for(connecting, server.limits.greeting)
+        async with asyncio.timeout(server.limits.greeting):
+            _, connection = await connecting
         try:
-            await asyncio.wait_for(wire.greeted.wait(), server.limits.greeting)
+            async with asyncio.timeout(server.limits.greeting):
+                await wire.greeted.wait()
         except BaseException:
             # Who answers later would find that nobody waits any more.
             connection.abort("no greeting came in time")
@@ -164,6 +191,9 @@ class _Dialled:
 
     def left(self, connection: Connection) -> None:
         self._server.left(connection)
+
+    def unfinished(self, more: int) -> None:
+        self._server.unfinished(more)
 
 
 class Wire:
@@ -196,6 +226,7 @@ class Wire:
         mine = self.server.broker.settings
         if link is None or (self.link is not None and link is not self.link):
             raise refused("link", "a broker that is configured here", said.broker)
+        self._check_certificate(link)
         wanted = OTHER_END[link.role]
         if said.role != wanted:
             raise refused(f"link to {link.name}", f"that we are its {wanted}", said.role)
@@ -207,6 +238,17 @@ class Wire:
         self.greeted.set()
         self.connection.notice_loss(SILENT_MOST)
         link.joined(self)
+
+    def _check_certificate(self, link: Link) -> None:
+        """Where brokers must prove who they are, this one must have."""
+        tls, is_closed = self.server.config.tls, self.server.config.is_closed
+        if not is_closed and (tls is None or tls.authority is None):
+            return
+        shown = self.connection.information("peercert")
+        certificate = shown if isinstance(shown, dict) else None
+        if not names_broker(certificate, link.name, link.certificate):
+            came = "another" if certificate else "none"
+            raise refused(f"link to {link.name}", "a certificate that names it", came)
 
     # For the connection
 
@@ -251,6 +293,7 @@ class Wire:
 
     def refuse(self, problem: FrameRefused) -> None:
         """See `Service`."""
+        self.server.log.stranger("link refused", peer=self.connection.peer, problem=problem)
         said = asking.Goodbye(str(problem))
         self.connection.send(frame(Kind.GOODBYE, asking.encode(said)))
         if self.link is not None:

@@ -36,7 +36,8 @@ from typing import Any
 from driftline.broker.links import Role
 from driftline.errors import CannotListen, FileRefused, InvalidValue
 from driftline.model.value import show
-from driftline.net.config import Address, config_of, role_of
+from driftline.net.address import Address
+from driftline.net.config import config_of, role_of
 from driftline.net.link import OTHER_END
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

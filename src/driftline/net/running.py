@@ -12,18 +12,19 @@ started notices that this one has gone.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import re
 import signal
 import sys
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Sequence
 
+from driftline.errors import DriftlineError
 from driftline.net.config import Config
+from driftline.net.inside import Door
+from driftline.net.logs import Log
+from driftline.net.secrets import without_password
 from driftline.net.server import Server
 
-log = logging.getLogger("driftline.broker")
+LOG = Log("driftline.broker")
 
 AT_ONCE = 1
 """The exit code of a broker that was asked twice."""
@@ -37,26 +38,31 @@ async def run(
     config: Config,
     ready: Callable[[Server], None],
     *,
+    doors: Sequence[Door] = (),
+    again: Callable[[], Config] | None = None,
     with_parent: bool = False,
     drain: float = 10.0,
 ) -> None:
     """Serve until asked to end; `ready` is called when clients can connect.
+
+    On SIGHUP what `again` gives counts from then on: certificates, keys of tokens, lists of access.
 
     Raises what keeps it from beginning, or what its journal failed of.
     """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     first = 0.0
+    log = LOG.bind(broker=config.name)
 
     def ask(why: str) -> None:
         nonlocal first
         if asked.is_set():
             if loop.time() - first < _SAME:
                 return
-            log.warning("%s ends at once: %s", config.name, why)
+            log.warning("ends at once", why=why)
             sys.stderr.flush()
             os._exit(AT_ONCE)
-        log.info("%s ends: %s", config.name, why)
+        log.info("ends", why=why)
         first = loop.time()
         asked.set()
 
@@ -64,7 +70,7 @@ async def run(
         loop.add_signal_handler(one, ask, signal.Signals(one).name)
     if with_parent:
         loop.add_reader(sys.stdin, _read_or_end, loop, ask)
-    server = Server(config)
+    server = Server(config, doors)
     slow = loop.call_later(_SLOW, _say_slow, _is_first())
     beginning = loop.create_task(server.start())
     ending = loop.create_task(asked.wait())
@@ -74,6 +80,8 @@ async def run(
         # Compiling cannot be interrupted, and nobody was promised anything.
         os._exit(0)
     beginning.result()
+    if again is not None:
+        loop.add_signal_handler(signal.SIGHUP, _reload, server, again)
     ready(server)
     while not asked.is_set() and server.failure is None:
         await asyncio.wait((ending,), timeout=_LOOK)
@@ -82,6 +90,14 @@ async def run(
     await server.drain(drain)
     if failure is not None:
         raise failure
+
+
+def _reload(server: Server, again: Callable[[], Config]) -> None:
+    """What cannot be read changes nothing."""
+    try:
+        server.reload(again())
+    except DriftlineError as problem:
+        server.log.error("goes on as before", problem=problem)
 
 
 def _read_or_end(loop: asyncio.AbstractEventLoop, ask: Callable[[str], None]) -> None:
@@ -99,34 +115,20 @@ def _is_first() -> bool:
 
 def _say_slow(first: bool) -> None:
     if first:
-        log.info("compiling, once on this machine: about a minute")
+        LOG.info("compiling, once on this machine: about a minute")
     else:
-        log.info("loading compiled code")
-
-
-def shown(journal: str) -> str:
-    """A journal's address as it may be shown: without a password."""
-    if "://" not in journal:
-        return journal
-    try:
-        parts = urlsplit(re.sub(r"(?i)(password=)[^&]*", r"\1***", journal))
-        if parts.password is None:
-            return parts.geturl()
-        host = parts.netloc.rpartition("@")[2]
-        return parts._replace(netloc=f"{parts.username}:***@{host}").geturl()
-    except ValueError:
-        return journal.partition("://")[0] + "://…"
+        LOG.info("loading compiled code")
 
 
 def facts_of(server: Server) -> dict[str, object]:
     """What a broker is when it is ready, for people and for programs."""
     health = server.health_address
-    return {
+    facts: dict[str, object] = {
         "broker": server.config.name,
         "address": f"driftline{'s' if server.config.tls else ''}://{server.address}",
         "port": server.address.port,
         "process": os.getpid(),
-        "journal": shown(server.config.journal),
+        "journal": without_password(server.config.journal),
         "health": None if health is None else f"http://{health}/health",
         "peers": [
             {
@@ -137,3 +139,6 @@ def facts_of(server: Server) -> dict[str, object]:
             for peer in server.config.peers
         ],
     }
+    for door in server.doors:
+        facts |= door.facts()
+    return facts

@@ -8,46 +8,59 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, DeliverMany, Reply
 from driftline.broker.formed import Forms
+from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of
 from driftline.broker.kept import Kept
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
-from driftline.errors import DriftlineError, InvalidValue, LimitReached
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    LimitReached,
+    NotAuthenticated,
+    NotSupported,
+)
 from driftline.model.standing import Standing
 from driftline.model.value import show
+from driftline.net.address import Address, cannot_listen
 from driftline.net.clock import BrokerClock
-from driftline.net.config import Address, Config, cannot_listen, role_of
+from driftline.net.config import Config, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
+from driftline.net.counting import Tally
 from driftline.net.driver import Driver
 from driftline.net.gathering import Gathering
 from driftline.net.guest import Guest
 from driftline.net.holding import Holding
+from driftline.net.identities import Identities
+from driftline.net.inside import Door, Handling
 from driftline.net.interest import Watching
 from driftline.net.journal import open_journal
 from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link
+from driftline.net.logs import Log, without_secrets
+from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
 from driftline.net.status import Counters, status_of
 from driftline.net.stranger import Stranger
+from driftline.net.tls import Renewable
+from driftline.net.turns import Turns
 from driftline.net.warm import warm
 from driftline.wire import asking
 from driftline.wire.refusal import refused
-from driftline.wire.stream import Kind, frame
+from driftline.wire.stream import HEAD_BYTES, Kind, frame
 
 if TYPE_CHECKING:
     from driftline.net.health import Health
 
-log = logging.getLogger("driftline.broker")
-
-ANYONE = "anyone"
 _MUCH = 1 << 15
 _DEFERRED_MOST = 4
 """So many turns of the loop what is to be sent may wait while more comes in."""
@@ -60,8 +73,13 @@ PUBLISHER_REMEMBERED = 60.0
 class Server:
     """One broker that is served. `await start()`, and `await drain()` to end."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, doors: Sequence[Door] = ()) -> None:
         self.config = config
+        self.doors = doors
+        """Other ways in, beside the broker's own protocol."""
+        self.log = Log("driftline.broker").bind(broker=config.name)
+        self.handling = next((one for one in doors if isinstance(one, Handling)), None)
+        """The one among them that tells through handlers."""
         self.limits = config.limits
         self.clock = BrokerClock()
         self.buffer = memoryview(bytearray(READ_BYTES))
@@ -80,13 +98,23 @@ class Server:
         self._attached: dict[str, Guest] = {}
         self.holding = Holding(self)
         self.watching = Watching(self)
+        self.turns = Turns(self)
+        self.strangers: dict[Stranger, None] = {}
+        """Those who have not said who they are, the oldest first."""
+        self._unfinished = 0
         self._dirty: list[Connection] = []
         self._deferred = 0
         self.reading = 0
         """How many bytes have come since it was looked whether to write."""
+        self._durable: defaultdict[str, set[str]] = defaultdict(set)
+        """The durable subscriptions of each identity."""
+        self.tallies: dict[str, Tally] = {}
+        """What these were sent."""
+        self.sampling = Sampling(self.clock)
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
         self._listening: asyncio.Server | None = None
+        self._tls: Renewable | None = None
         self.commits: GroupCommit | None = None
         self._health: Health | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,6 +125,7 @@ class Server:
         """Open the journal, take up where it ends, and listen."""
         self.loop = asyncio.get_running_loop()
         config = self.config
+        self.identities = Identities(config)
         journal = open_journal(config.journal, config.name)
         try:
             await self.loop.run_in_executor(None, warm)
@@ -106,15 +135,22 @@ class Server:
                 matcher="index",
                 advertised=config.advertised,
                 keep=self.limits.kept,
+                dead=self.limits.dead,
+                once=self.limits.once,
                 outbox=self.limits.outbox,
                 outbox_bytes=self.limits.outbox_bytes,
                 stores=stores,
+                even=config.is_closed,
             )
             # All of what is loaded stays: looking for what may go takes half of the time.
             gc.disable()
             stored = await self.loop.run_in_executor(None, journal.load)
             moment = self.clock.now() % _TICK
             self.station = Station(config.name, self.incarnation, settings, stored, moment)
+            self.broker.access = self.identities.access
+            for party in self.edge.parties:
+                if durable_name(party) is not None:
+                    self._durable[identity_of(party)].add(party)
             gc.freeze()
         except BaseException:
             journal.close()
@@ -132,18 +168,22 @@ class Server:
             await self.drain(0.1)
             raise
         self.loop.call_later(self.limits.silence / 3, self._look_after)
-        log.info("%s listens on %s", config.name, self.address)
+        self.sampling.begin(self.loop)
+        self.log.info("listens", address=str(self.address), incarnation=self.incarnation)
 
     async def _listen(self) -> None:
         """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
         config = self.config
-        tls = None if config.tls is None else config.tls.server()
+        self._tls = None if config.tls is None else config.tls.renewable()
+        tls = None if self._tls is None else self._tls.context
         try:
             self._listening = await self.loop.create_server(
                 lambda: Connection(self),
                 config.listen.host,
                 config.listen.port,
                 ssl=tls,
+                ssl_handshake_timeout=None if tls is None else self.limits.greeting,
+                ssl_shutdown_timeout=None if tls is None else self.limits.greeting,
                 backlog=1024,
                 start_serving=False,
             )
@@ -159,11 +199,38 @@ class Server:
         self.driver.begin()
         known = self.broker.roles()
         for peer in config.peers:
-            self._link(Link(self, peer.name, peer.role, peer.address))
+            self._link(Link(self, peer.name, peer.role, peer.address, peer.certificate))
         for name in known.keys() - self.links.keys():
             # It was a peer once, and no longer is.
             self.driver.disconnect(name)
         await self._listening.start_serving()
+        for door in self.doors:
+            await door.start(self)
+
+    def reload(self, config: Config) -> None:
+        """Let other certificates, keys of tokens and lists of access count from now on.
+
+        Whoever is connected must come again: what they asked for was asked under the old ones.
+        """
+        identities = Identities(config)
+        if config.tls is not None and self._tls is not None:
+            self._tls.renew(config.tls.server())
+        self.config = replace(
+            self.config,
+            tls=config.tls,
+            tokens=config.tokens,
+            access=config.access,
+            webhooks=config.webhooks,
+            email=config.email,
+        )
+        self.identities = identities
+        self.broker.access = identities.access
+        for guest in [*self.guests.values()]:
+            guest.goodbye("who may do what has changed", again=True)
+            guest.connection.close("who may do what has changed")
+        for door in self.doors:
+            door.reloaded(self.config)
+        self.log.info("has read its access anew")
 
     @property
     def health_address(self) -> Address | None:
@@ -183,6 +250,8 @@ class Server:
         if self._listening is not None:
             self._listening.close()
         deadline = self.loop.time() + within
+        for door in self.doors:
+            await door.stop()
         for guest in self.guests.values():
             guest.connection.hold("ends")
         # Who has published should hear that it is kept, and need not send it again elsewhere.
@@ -205,7 +274,9 @@ class Server:
         if self._health is not None:
             await self._health.stop()
         self.watching.end()
-        log.info("%s has ended", self.config.name)
+        self.sampling.end()
+        self.log.own_up()
+        self.log.info("has ended", published=self.counters.published, told=self.counters.told)
 
     @property
     def broker(self) -> Broker:
@@ -229,12 +300,14 @@ class Server:
     def _note_trouble(self, problem: BaseException | None) -> None:
         if problem is None:
             if self.trouble:
-                log.warning("the journal can be written again")
+                self.log.warning("the journal can be written again")
             self.trouble = ""
         else:
             if not self.trouble:
-                log.error("nothing can be stored, and nothing is acknowledged: %s", problem)
-            self.trouble = str(problem)
+                why = "nothing can be stored, and nothing is acknowledged"
+                self.log.error(why, problem=problem)
+            # It is shown to whoever asks whether the broker is ready.
+            self.trouble = without_secrets(str(problem))
 
     # Connections
 
@@ -242,13 +315,30 @@ class Server:
         """See `Hub`."""
         if self.draining or len(self.connections) >= self.limits.connections:
             self.counters.turned_away += 1
+            why = "it is ending" if self.draining else "there are too many connections"
+            self.log.stranger("turned away", peer=connection.peer, why=why)
             return None
         self.connections.add(connection)
-        return Stranger(self, connection)
+        stranger = Stranger(self, connection)
+        self.strangers[stranger] = None
+        if len(self.strangers) > self.limits.strangers:
+            next(iter(self.strangers)).turn_away("there are too many who do not say who they are")
+        return stranger
 
     def left(self, connection: Connection) -> None:
         """See `Hub`."""
-        self.connections.discard(connection)
+        if connection in self.connections:
+            self.connections.discard(connection)
+            self.counters.ended_in += connection.received
+            self.counters.ended_out += connection.sent
+
+    def unfinished(self, more: int) -> None:
+        """See `Hub`."""
+        self._unfinished += more
+        if more > 0 and self._unfinished > self.limits.unfinished_bytes:
+            most = max(self.connections, key=lambda one: one.unfinished)
+            self.log.stranger("ended", peer=most.peer, why="too much is said and not finished")
+            most.abort("too much is being said and not finished")
 
     def dirty(self, connection: Connection) -> None:
         """See `Hub`."""
@@ -271,8 +361,13 @@ class Server:
 
     def _look_after(self) -> None:
         """Ask those who are silent whether they are there; who is so for too long has gone."""
+        self.log.own_up()
         if self.draining:
             return
+        long_ago = self.loop.time() - self.limits.silence
+        for connection in [*self.connections]:
+            if connection.since is not None and connection.since < long_ago:
+                connection.abort("it did not finish what it said")
         for guest in [*self.guests.values()]:
             if guest.connection.is_held and guest not in self.holding.blocking:
                 guest.silent = 0  # It may have said something, and was not listened to.
@@ -293,7 +388,16 @@ class Server:
             raise refused("hello", f"protocol {asking.PROTOCOL}", f"{hello.protocol}")
         if not hello.client:
             raise refused("hello", "the name of a client", "an empty one")
-        name = f"{ANYONE}~{hello.client}"
+        inside = connection.inside
+        if inside is not None:
+            proven = inside.proven
+            if inside.believed not in (None, self.identities):
+                raise NotAuthenticated("who may do what has changed")
+        else:
+            certificate = connection.information("peercert")
+            known = certificate if isinstance(certificate, dict) else None
+            proven = self.identities.proven(hello.token, known)
+        name = guest_of(proven.identity, hello.client)
         before = self.guests.get(name)
         if before is not None:
             # It is back before we noticed that it had gone.
@@ -304,7 +408,8 @@ class Server:
         if self.broker.publishing.numbers.get(name, (hello.life, 0))[0] != hello.life:
             # It counts anew, by a clock that may be behind: what it says is not what came before.
             self.broker.publishing.leave(name)
-        guest = self.guests[name] = Guest(self, connection, name, hello.life)
+        guest = self.guests[name] = Guest(self, connection, proven, name, hello.life)
+        guest.log.debug("client connected")
         self.holding.arrived(connection)
         said = asking.Welcome(
             self.broker.name,
@@ -317,12 +422,17 @@ class Server:
         connection.send(frame(Kind.HELLO, asking.encode(said)))
         return guest
 
+    def note_unproven(self, peer: str, problem: NotAuthenticated) -> None:
+        """Somebody did not prove who they are."""
+        self.counters.unproven += 1
+        self.log.stranger("not proven who it is", peer=peer, why=problem.why)
+
     def gone(self, guest: Guest, why: str) -> None:
         """A client is no longer connected."""
         if self.guests.get(guest.name) is not guest:
             return
         del self.guests[guest.name]
-        log.debug("%s has gone: %s", guest.name, why)
+        guest.log.debug("client gone", why=why, published=guest.published, told=guest.told)
         for handle in [*guest.handles]:
             self.serving.forget(guest, handle)
         for party in guest.channels:
@@ -344,25 +454,69 @@ class Server:
 
     def durable_name(self, guest: Guest, name: str) -> str:
         """The party that a durable subscription of this name is."""
-        if not name.isprintable() or "#" in name:
-            raise InvalidValue("durable", "a name that can be printed, without #", show(name))
-        return f"{ANYONE}/{name}"
+        return durable_of(guest.identity, name)
 
-    def check_durable(self, guest: Guest) -> None:
-        """Raise if there are too many."""
-        if len(self.edge.parties) - len(self.guests) >= self.limits.durable:
+    def begin_durable(self, guest: Guest, party: str) -> None:
+        """There is a durable subscription more; raises if its identity has too many."""
+        if len(self._durable[guest.identity]) >= self.limits.durable:
             raise LimitReached("durable subscriptions", self.limits.durable)
+        self._durable[guest.identity].add(party)
+        self.broker.enter(party, durable=True)
+
+    def end_durable(self, party: str, done: Callable[[Reply], None]) -> None:
+        """There is one less, and nothing is kept for it."""
+        mine = self._durable[identity_of(party)]
+        mine.discard(party)
+        if not mine:
+            del self._durable[identity_of(party)]
+        self.tallies.pop(party, None)
+        self.driver.ask(party, Leave(self.await_reply(done)))
+        for door in self.doors:
+            door.routed(party)
+
+    def durable_of(self, identity: str) -> Collection[str]:
+        """The parties that the durable subscriptions of an identity are."""
+        return self._durable.get(identity, ())
+
+    @property
+    def durable(self) -> int:
+        """How many durable subscriptions there are."""
+        return sum(map(len, self._durable.values()))
+
+    def is_attached(self, party: str) -> bool:
+        """Is a durable subscription told to somebody just now?"""
+        return party in self._attached
+
+    def tally(self, party: str) -> Tally:
+        """What a durable subscription was sent."""
+        return self.tallies.setdefault(party, Tally())
 
     def take_over(self, party: str, guest: Guest) -> None:
         """From now on a durable subscription is told to this guest, and no longer to another."""
-        before = self._attached.get(party)
-        if before is not None:
-            channel = before.channels.pop(party)
-            self.serving.forget(before, channel.handle)
-            if before is not guest:
-                said = asking.Detached(channel.handle, "another connection has it now")
-                before.connection.send(frame(Kind.TOLD, asking.encode(said)))
+        self.detach(party, "another connection has it now")
         self._attached[party] = guest
+
+    def detach(self, party: str, why: str) -> None:
+        """Tell a durable subscription no longer to whom it is told, and say why."""
+        before = self._attached.pop(party, None)
+        if before is None:
+            return
+        channel = before.channels.pop(party)
+        self.serving.forget(before, channel.handle)
+        said = asking.Detached(channel.handle, why)
+        before.connection.send(frame(Kind.TOLD, asking.encode(said)))
+
+    def attached_as(self, party: str) -> str:
+        """The guest that a durable subscription is told to; empty: none."""
+        guest = self._attached.get(party)
+        return "" if guest is None else guest.name
+
+    def check_handler(self, handler: str) -> None:
+        """Raise if nobody here can tell anything through such a handler."""
+        for door in self.doors:
+            if door.handles(handler):
+                return
+        raise NotSupported("handler", "no webhooks and no e-mail are sent from this broker")
 
     def moved(self, party: str, to: Standing) -> None:
         """Somebody else has moved a durable subscription: whoever is told of it must know."""
@@ -414,6 +568,7 @@ class Server:
                     guest.channels[run.party].kept(kept)
             return
         guests = self.guests
+        self.sampling.told(raw[deliver.runs[0].start + HEAD_BYTES :])
         for run in deliver.runs:
             counters.told += run.notices
             guest = guests.get(run.party)
@@ -466,9 +621,9 @@ class Server:
         link.end("the link is no more")
         self.driver.disconnect(name)
 
-    def status(self, guest: Guest | None = None) -> dict[str, object]:
+    def status(self) -> dict[str, object]:
         """What there is, and how busy it is."""
-        return status_of(self, guest)
+        return status_of(self)
 
 
 def _by_clock(clock: BrokerClock) -> int:

@@ -14,19 +14,27 @@ from typing import TYPE_CHECKING, Any
 from driftline.broker import requests
 from driftline.broker.effects import Reply
 from driftline.broker.explaining import explained
+from driftline.broker.parties import Party
 from driftline.broker.policy import Policy
-from driftline.broker.stating import check_executable, stated
-from driftline.errors import DriftlineError, InvalidValue, NotEffective, NotSupported
+from driftline.broker.stating import check_executable, rows_of, stated
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    NotAllowed,
+    NotEffective,
+    Unreachable,
+)
 from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.covering import Statement
 from driftline.model.standing import Standing
-from driftline.model.subscription import Subscription
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, show
 from driftline.model.view import View
 from driftline.net.channel import Channel
+from driftline.net.counting import identity_of_guest, mine_of
 from driftline.net.guest import Guest
+from driftline.net.keeping import Keeping, check_kind
 from driftline.wire import asking
 from driftline.wire.asking import Interest, encode, unpack, unpack_all
 from driftline.wire.compact import read_record
@@ -65,6 +73,8 @@ class Serving:
             asking.Status: self._status,
             asking.Peer: self._peer,
         }
+        self._keeping = Keeping(server, self)
+        self._does |= self._keeping.does
         self._policies: dict[tuple[str, int], Policy] = {}
 
     def serve(self, guest: Guest, asked: Any) -> None:
@@ -83,6 +93,7 @@ class Serving:
         guest.handles.pop(handle, None)
         guest.quiet.discard(handle)
         guest.anew.pop(handle, None)
+        guest.tallies.pop(handle, None)
         self._policies.pop((guest.name, handle), None)
         if handle in guest.out:
             guest.out.remove(handle)
@@ -97,10 +108,12 @@ class Serving:
             raise InvalidValue("handle", "one that is not taken", show(asked.handle))
         limits = self._server.limits
         guest.check_room("subscriptions", len(guest.handles), limits.subscriptions)
-        statement = self._statement(asked.text, rows=asked.rows)
+        statement = self.statement(asked.text, rows=asked.rows)
         self._server.broker.access.subscribe(guest.name, statement)
         policy = Policy.of_options(asked.policy)
-        params = self._params(asked.params)
+        if policy.key is not None:
+            self._server.broker.access.tell_apart(guest.name, statement, policy.key)
+        params = self.params(asked.params)
         now = self._server.clock.now()
         standing = Standing.of(statement, params, now)
         if asked.epoch:
@@ -122,7 +135,7 @@ class Serving:
                 self.forget(guest, asked.handle)
                 guest.refuse_request(asked.request, reply.refused)
                 return
-            self._when_effective(
+            self.when_effective(
                 guest, asked.request, asked.within, "subscription", {"epoch": standing.epoch}
             )
 
@@ -136,24 +149,18 @@ class Serving:
         server = self._server
         party = server.durable_name(guest, asked.durable)
         id = f"{party}#0"
-        edge = server.edge
-        known = edge.standing(id) if edge.owner(id) == party else None
+        since = asked.epoch if asked.again else None
+        if asked.as_it_is:
+            self._keeping.find(guest, asked.durable)
+            since = -1
+        known, wanted = self._keeping.wanted(guest, party, standing, since)
+        inside = guest.connection.inside
+        if inside is not None and inside.steps_aside and server.is_attached(party):
+            raise Unreachable(asked.durable, "another connection has it")
         if known is None:
-            server.check_durable(guest)
-            server.broker.enter(party, durable=True)
-            wanted = standing
-        elif known.statement != stated(standing.statement):
-            _check_kind(known.statement, stated(standing.statement))
-            wanted = known.restated(stated(standing.statement), standing.params)
-        elif not replace(known, epoch=0, start_us=0).same(
-            replace(standing, epoch=0, start_us=0, statement=known.statement)
-        ):
-            wanted = known.moved_to(standing.params)
+            server.begin_durable(guest, party)
         else:
-            wanted = known
-        if known is not None and asked.again and known.epoch > asked.epoch:
-            # Another has moved it while this client was not connected.
-            wanted = known
+            self._keeping.check_number(asked.after)
         server.take_over(party, guest)
         guest.handles[asked.handle] = id
         if asked.after:
@@ -167,15 +174,17 @@ class Serving:
                     del guest.channels[party]
                     server.released(party)
                 if known is None:
-                    server.driver.ask(party, requests.Leave(""))
+                    server.end_durable(party, lambda reply: None)
                 guest.refuse_request(asked.request, reply.refused)
                 return
             value = {
                 "epoch": wanted.epoch,
                 "params": asking.pack_all(dict(wanted.params)),
+                "text": str(wanted.statement),
                 "resumed": known is not None,
+                "last": _last_kept(server.edge.parties.get(party)),
             }
-            self._when_effective(guest, asked.request, asked.within, "subscription", value)
+            self.when_effective(guest, asked.request, asked.within, "subscription", value)
 
         if wanted is known:
             done(Reply(party, ""))
@@ -189,20 +198,22 @@ class Serving:
         id, standing = self._standing(guest, asked.handle, asked.durable)
         if asked.durable:
             self._server.broker.access.subscribe(guest.name, standing.statement)
+        self._server.broker.access.set(guest.name, standing.statement)
         start = self._server.clock.now() if asked.rebase else None
-        params = self._params(asked.params)
+        params = self.params(asked.params)
         if asked.rebase and not params:
             params = dict(standing.params)
         self._move(guest, asked, id, standing.moved_to(params, start))
 
     def _restate(self, guest: Guest, asked: asking.Restate) -> None:
         id, standing = self._standing(guest, asked.handle)
-        statement = self._statement(asked.text)
+        statement = self.statement(asked.text)
         self._server.broker.access.subscribe(guest.name, statement)
+        self._server.broker.access.set(guest.name, statement)
         if not isinstance(standing.statement, View) or standing.statement.asked() != statement:
-            _check_kind(standing.statement, stated(statement))
+            check_kind(standing.statement, stated(statement))
         self._move(
-            guest, asked, id, standing.restated(stated(statement), self._params(asked.params))
+            guest, asked, id, standing.restated(stated(statement), self.params(asked.params))
         )
 
     def _move(
@@ -219,7 +230,7 @@ class Serving:
                 return
             if owner not in guest.channels:
                 self._server.moved(owner, to)
-            self._when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
+            self.when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
 
         quietly = asked.handle in guest.quiet
         wanted = requests.Subscribe(self._name(done), id, to, quietly=quietly, handle=handle)
@@ -232,7 +243,7 @@ class Serving:
         self.forget(guest, asked.handle)
         if guest.channels.pop(owner, None) is not None:
             self._server.released(owner)
-            self._ask(guest, asked.request, owner, requests.Leave)
+            self._server.end_durable(owner, lambda reply: self.replied(guest, asked.request, reply))
         else:
             self._ask(guest, asked.request, owner, lambda name: requests.Cancel(name, id))
 
@@ -251,6 +262,8 @@ class Serving:
         owner = self._server.edge.owner(id) if id is not None else None
         if owner is None or owner not in guest.channels:
             return  # It was cancelled, or another has it now.
+        if asked.number > self._server.broker.last_number:
+            return  # Nobody was ever told that.
         self._server.driver.ask(owner, requests.Told(asked.number))
 
     # The rest
@@ -323,19 +336,33 @@ class Serving:
         )
 
     def _confirm(self, guest: Guest, asked: asking.Confirm) -> None:
-        self._when_effective(guest, asked.request, asked.within, "what was asked for", None)
+        self.when_effective(guest, asked.request, asked.within, "what was asked for", None)
 
     def _explain(self, guest: Guest, asked: asking.Explain) -> None:
         id, standing = self._standing(guest, asked.handle, asked.durable)
         if asked.durable:
             self._server.broker.access.subscribe(guest.name, standing.statement)
-        event = read_record(asked.event, {}).event.entering(self._server.clock.now())
+        event = read_record(asked.event, {}).entering(self._server.clock.now())
         guest.reply(asked.request, _packed(explained(self._server.broker, id, event)))
 
     def _status(self, guest: Guest, asked: asking.Status) -> None:
-        self._server.broker.access.operate(guest.name)
-        mine = guest if asked.subscriptions else None
-        guest.reply(asked.request, self._server.status(mine))
+        mine: dict[str, object] = {}
+        if asked.others:
+            mine = {"mine": identity_of_guest(guest)}
+        elif asked.subscriptions:
+            mine = {"mine": mine_of(guest, asked.handle)}
+        if asked.handle:
+            guest.reply(asked.request, mine)
+            return
+        try:
+            self._server.broker.access.operate(guest.name)
+        except NotAllowed:
+            # What is its own everybody may see.
+            if not mine:
+                raise
+            guest.reply(asked.request, mine)
+            return
+        guest.reply(asked.request, {**self._server.status(), **mine})
 
     def _peer(self, guest: Guest, asked: asking.Peer) -> None:
         self._server.broker.access.operate(guest.name)
@@ -347,16 +374,16 @@ class Serving:
 
     # What these have in common
 
-    def _statement(self, text: str, *, rows: bool = False) -> Statement:
+    def statement(self, text: str, *, rows: bool = False) -> Statement:
+        """What a text asks for; with `rows`, the live set of these."""
         statement = _read(text) if len(text) <= _SHORT else parse(text)
         if rows:
-            if not isinstance(statement, Subscription):
-                raise NotSupported(text, "a live set of rows is asked for by a plain SELECT")
-            statement = View.of_rows(statement)
+            statement = rows_of(statement)
         check_executable(statement)
         return statement
 
-    def _params(self, said: dict[str, Any]) -> dict[str, Value]:
+    def params(self, said: dict[str, Any]) -> dict[str, Value]:
+        """Parameters as they were said."""
         if len(said) > self._server.limits.parameters:
             wanted = f"at most {self._server.limits.parameters}"
             raise InvalidValue("parameters", wanted, str(len(said)))
@@ -366,10 +393,8 @@ class Serving:
     def _standing(self, guest: Guest, handle: int, durable: str = "") -> tuple[str, Standing]:
         """A subscription by its handle, or any durable one by its name."""
         if durable:
-            party = self._server.durable_name(guest, durable)
-            if self._server.edge.owner(f"{party}#0") != party:
-                raise InvalidValue("durable", "the name of a durable subscription", show(durable))
-            return f"{party}#0", self._server.edge.standing(f"{party}#0")
+            party, standing = self._keeping.find(guest, durable)
+            return f"{party}#0", standing
         id = guest.handles.get(handle)
         if id is None or self._server.edge.owner(id) is None:
             raise InvalidValue("handle", "one of your subscriptions", show(handle))
@@ -382,18 +407,19 @@ class Serving:
         self, guest: Guest, request: int, party: str, make: Callable[[str], requests.Request]
     ) -> None:
         """Ask the broker, and hand on what it replies."""
+        name = self._name(lambda reply: self.replied(guest, request, reply))
+        self._server.driver.ask(party, make(name))
 
-        def done(reply: Reply) -> None:
-            if reply.refused is not None:
-                guest.refuse_request(request, reply.refused)
-            elif reply.silent:
-                guest.refuse_request(request, NotEffective("declaration", reply.silent))
-            else:
-                guest.reply(request)
+    def replied(self, guest: Guest, request: int, reply: Reply) -> None:
+        """Hand on what the broker has replied."""
+        if reply.refused is not None:
+            guest.refuse_request(request, reply.refused)
+        elif reply.silent:
+            guest.refuse_request(request, NotEffective("declaration", reply.silent))
+        else:
+            guest.reply(request)
 
-        self._server.driver.ask(party, make(self._name(done)))
-
-    def _when_effective(
+    def when_effective(
         self, guest: Guest, request: int, within: int, what: str, value: object
     ) -> None:
         """Reply when all that was asked for is in effect everywhere."""
@@ -425,18 +451,13 @@ class Serving:
         self._server.driver.ask(guest.name, make(name))
 
 
+def _last_kept(party: Party | None) -> int:
+    """The number of the last that is kept for a durable subscription; 0: nothing is."""
+    return party.waiting[-1].last if party is not None and party.waiting else 0
+
+
 def _bounded(within: int) -> int:
     return min(within, WITHIN_MOST)
-
-
-def _check_kind(known: Statement, wanted: Statement) -> None:
-    """Raise if one cannot take the other's place: what waits was found for the one."""
-    if isinstance(known, View):
-        why = "a view's condition stays; its parameters can move"
-        raise NotSupported(str(wanted), why)
-    if type(known) is not type(wanted):
-        why = f"it would take the place of {str(known)[:200]}, which is of another kind"
-        raise NotSupported(str(wanted), why)
 
 
 def _packed(one: Any) -> list[object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from driftline.broker.items import Losses
+
 if TYPE_CHECKING:
-    from driftline.net.guest import Guest
     from driftline.net.server import Server
 
 
@@ -19,15 +20,25 @@ class Counters:
     published: int = 0
     told: int = 0
     turned_away: int = 0
+    unproven: int = 0
+    """Connections of those who did not prove who they are."""
+    refused: int = 0
+    """Events that were not taken, for a reason that was told."""
+    gaps: int = 0
+    """How often somebody was told that something is missing."""
+    losses: Losses = field(default_factory=Losses)
+    # Bytes of connections that are no more.
+    ended_in: int = 0
+    ended_out: int = 0
 
 
-def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
-    """The state of a server, as it is shown and sent; with the subscriptions of a guest."""
+def status_of(server: Server) -> dict[str, object]:
+    """The state of a server, as it is shown and sent."""
     broker, counters = server.broker, server.counters
     on_way = broker.outbox.counts()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     slow = sorted(server.guests.values(), key=lambda one: one.waiting, reverse=True)[:10]
-    found: dict[str, object] = {
+    return {
         "broker": broker.name,
         "incarnation": server.incarnation,
         "address": str(server.address),
@@ -38,11 +49,21 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
         "connections": len(server.connections),
         "guests": len(server.guests),
         "subscriptions": len(broker.edge),
+        "durable": server.durable,
         "tables": sorted(broker.tables.home.tables),
         "published": counters.published,
         "told": counters.told,
+        "refused": counters.refused,
+        "matched": broker.edge.counted.total(),
+        "quiet": broker.edge.counted.total_quiet(),
+        "dropped": counters.losses.dropped,
+        "conflated": counters.losses.conflated,
+        "gaps": counters.gaps,
+        "bytes_in": counters.ended_in + sum(one.received for one in server.connections),
+        "bytes_out": counters.ended_out + sum(one.sent for one in server.connections),
         "kept": sum(party.kept for party in broker.edge.parties.values()),
         "turned_away": counters.turned_away,
+        "unproven": counters.unproven,
         "waiting_for_journal": server.driver.waiting,
         "trouble": server.trouble,
         "draining": server.draining,
@@ -53,32 +74,11 @@ def status_of(server: Server, guest: Guest | None = None) -> dict[str, object]:
                 "up": link.is_up,
                 "problem": link.problem,
                 "waiting": on_way.get(link.name, 0),
+                "given_up": broker.outbox.given_up.get(link.name, 0),
+                "bytes_in": link.carried[0],
+                "bytes_out": link.carried[1],
             }
             for link in server.links.values()
         ],
         "slow": [{"client": one.name, "waiting_bytes": one.waiting} for one in slow if one.waiting],
     }
-    if guest is not None:
-        # One that was just refused may not have heard of it yet.
-        known = [one for one in guest.handles.items() if broker.edge.owner(one[1]) is not None]
-        found["mine"] = [_subscription(server, guest, *one) for one in known]
-    return found
-
-
-def _subscription(server: Server, guest: Guest, handle: int, id: str) -> dict[str, object]:
-    standing = server.edge.standing(id)
-    found: dict[str, object] = {
-        "handle": handle,
-        "text": str(standing.statement),
-        "params": {name: str(value) for name, value in standing.params.items()},
-        "epoch": standing.epoch,
-        "matched": server.edge.matched(id),
-    }
-    if handle in guest.out:
-        counts = guest.out.counts(handle)
-        found |= {
-            "dropped": counts.dropped,
-            "conflated": counts.conflated,
-            "waiting": counts.waiting,
-        }
-    return found

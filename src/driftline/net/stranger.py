@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftline.errors import FrameRefused
+from driftline.errors import FrameRefused, NotAuthenticated
 from driftline.net.connection import Connection, Service
 from driftline.net.link import Wire
 from driftline.wire import asking
@@ -37,7 +37,11 @@ class Stranger:
         payload = bytes(data[HEAD_BYTES:end])
         service: Service
         if kind is Kind.HELLO:
-            service = self._server.greet(self._connection, asking.decode_hello(payload))
+            try:
+                service = self._server.greet(self._connection, asking.decode_hello(payload))
+            except NotAuthenticated as problem:
+                self._turn_away(problem)
+                return len(data)
         elif kind is Kind.LINK:
             wire = Wire(self._server)
             wire.connection = self._connection
@@ -45,20 +49,40 @@ class Stranger:
             service = wire
         else:
             raise refused("stream", "a greeting", kind.name.lower())
-        self._timer.cancel()
+        self._leave()
         self._connection.service = service
         return end + service.take(data[end:])
+
+    def turn_away(self, why: str) -> None:
+        """End it without a word."""
+        self._server.counters.turned_away += 1
+        self._server.log.stranger("turned away", peer=self._connection.peer, why=why)
+        self._leave()
+        self._connection.abort(why)
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        self._server.strangers.pop(self, None)
+
+    def _turn_away(self, problem: NotAuthenticated) -> None:
+        self._leave()
+        self._server.note_unproven(self._connection.peer, problem)
+        said = asking.Goodbye(problem.why, again=False, error=type(problem).__name__)
+        self._connection.send(frame(Kind.GOODBYE, asking.encode(said)))
+        self._connection.close(str(problem))
 
     def eased(self) -> None:
         """See `Service`."""
 
     def ended(self, why: str) -> None:
         """See `Service`."""
-        self._timer.cancel()
+        self._leave()
 
     def refuse(self, problem: FrameRefused) -> None:
         """See `Service`."""
-        self._timer.cancel()
+        self._leave()
+        peer = self._connection.peer
+        self._server.log.stranger("no greeting that is known", peer=peer, problem=problem)
         said = asking.encode(asking.Goodbye(str(problem)[:1000], again=False))
         assert len(said) < PAYLOAD_BYTES_MAX
         self._connection.send(frame(Kind.GOODBYE, said))

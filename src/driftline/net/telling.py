@@ -7,18 +7,24 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from driftline.broker.access import is_kept
 from driftline.broker.concern import is_plain
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver
 from driftline.broker.formed import Forms
+from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.notification import NotificationKind
 from driftline.model.pattern import Pattern
+from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
-from driftline.stateful.news import News
+from driftline.model.value import Value
+from driftline.model.view import View
+from driftline.net.sight import Sight
+from driftline.stateful.news import News, value_key
 from driftline.wire.asking import Notification, encode, pack, pack_all
 from driftline.wire.compact import split_records, write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
@@ -29,7 +35,7 @@ from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
 class Told:
     """One thing to tell: which handles it is for, its bytes, and of a notice the form."""
 
-    __slots__ = ("data", "event", "form", "handles", "is_notice", "key")
+    __slots__ = ("data", "event", "form", "handles", "is_gap", "is_notice", "key")
 
     def __init__(
         self,
@@ -40,11 +46,13 @@ class Told:
         is_notice: bool = False,
         event: Event | None = None,
         key: object = None,
+        is_gap: bool = False,
     ) -> None:
         self.handles = handles
         self.data = data
         self.form = form
         self.is_notice = is_notice
+        self.is_gap = is_gap
         self.event = event
         self.key = key
 
@@ -55,14 +63,19 @@ def record_of(event: Event) -> bytes:
 
 
 def told(
-    deliver: Deliver, edge: Edge, forms: Forms, handle_of: Callable[[str], int | None], number: int
+    deliver: Deliver,
+    edge: Edge,
+    forms: Forms,
+    handle_of: Callable[[str], int | None],
+    number: int,
+    sight: Sight | None,
 ) -> Iterator[Told]:
     """What a delivery tells, in order; `number` is that of a durable one, else 0.
 
-    A subscription that is no longer there is not told anything.
+    A subscription that is no longer there is not told anything, nobody what they may not see.
     """
     before: _Said | Told | None = None
-    for one in _parts(deliver, edge, forms, handle_of, number):
+    for one in _parts(deliver, edge, forms, handle_of, number, sight):
         if before is not None:
             yield _message(before, more=number > 0) if isinstance(before, _Said) else before
         before = one
@@ -79,9 +92,15 @@ class _Said(NamedTuple):
 
 
 def _parts(
-    deliver: Deliver, edge: Edge, forms: Forms, handle_of: Callable[[str], int | None], number: int
+    deliver: Deliver,
+    edge: Edge,
+    forms: Forms,
+    handle_of: Callable[[str], int | None],
+    number: int,
+    sight: Sight | None,
 ) -> Iterator[_Said | Told]:
     event = deliver.event
+    seen = event if sight is None else sight.event(event)
     lost = (*deliver.gaps, *deliver.subscriptions) if deliver.gap else deliver.gaps
     for id in dict.fromkeys(lost):
         handle = handle_of(id)
@@ -94,14 +113,18 @@ def _parts(
         if handle is None:
             continue
         if id in deliver.news:
-            yield from _news(handle, number, epoch, deliver.news[id], event)
+            news, keys_too = deliver.news[id], True
+            if sight is not None:
+                news, keys_too = _visible(news, edge.standing(id).statement, event, sight)
+            yield from _news(handle, number, epoch, news, event, keys_too)
             continue
         standing = edge.standing(id)
         statement = standing.statement
         scope = standing.scope(event, deliver.stamps)
         if isinstance(statement, Pattern):
-            values = statement.steps[-1].select(scope)
-            events = [record_of(one) for one in deliver.sequences[id]]
+            values = _selected(statement.steps[-1], scope, sight)
+            sequence = deliver.sequences[id]
+            events = [record_of(one if sight is None else sight.event(one)) for one in sequence]
             said = Notification(
                 handle,
                 number,
@@ -109,10 +132,10 @@ def _parts(
                 pack_all(values),
                 _at(event),
                 epoch,
-                record_of(event),
+                record_of(seen),
                 events,
             )
-            yield _Said(said, event)
+            yield _Said(said, seen)
         elif is_plain(statement):
             plain.append((handle, epoch))
         else:
@@ -121,19 +144,58 @@ def _parts(
                 handle,
                 number,
                 NotificationKind.EVENT,
-                pack_all(statement.select(scope)),
+                pack_all(_selected(statement, scope, sight)),
                 _at(event),
                 epoch,
-                record_of(event),
+                record_of(seen),
             )
-            yield _Said(said, event)
+            yield _Said(said, seen)
     if plain:
-        form = form_of(event)
+        form = form_of(seen)
         named = forms.number(form)
-        notice = Notice(tuple(plain), number, False, event)
+        notice = Notice(tuple(plain), number, False, seen)
         data = write_notice(notice, named, form)
         handles = tuple(handle for handle, _ in plain)
-        yield Told(handles, data, named, is_notice=True, event=event)
+        yield Told(handles, data, named, is_notice=True, event=seen)
+
+
+def _selected(asked: Subscription, scope: Scope, sight: Sight | None) -> dict[str, Value | None]:
+    """What a subscription selects; the columns that it names are its to name."""
+    values = asked.select(scope)
+    if sight is None or asked.columns or scope.event is None:
+        return values
+    return sight.values(scope.event.type, values)
+
+
+def _visible(
+    news: tuple[News, ...], statement: Statement, event: Event, sight: Sight
+) -> tuple[tuple[News, ...], bool]:
+    """What a view is told, without what its party may not see; and may it see the keys of rows?
+
+    That something has changed which it may not see is not told either. The keys are for those who
+    may see everything: which attribute is the key, only the home of the table knows.
+    """
+    assert isinstance(statement, View)
+    kept = is_kept(statement)
+    types = statement.tables or (event.type,)
+    keys_too = all(sight.names(type, kept=kept).is_all for type in types)
+    told: list[News] = []
+    for one in news:
+        values, old = one.values, one.old
+        if not statement.columns:
+            values = sight.values(types[0], values, kept=kept)
+            old = None if old is None else sight.values(types[0], old, kept=kept)
+            if one.kind is NotificationKind.CHANGE and _same(values, old):
+                continue
+        told.append(News(one.kind, values, old, one.keys))
+    return tuple(told), keys_too
+
+
+def _same(values: Mapping[str, Value | None], others: Mapping[str, Value | None] | None) -> bool:
+    return others is not None and (
+        {name: value_key(one) for name, one in values.items()}
+        == {name: value_key(one) for name, one in others.items()}
+    )
 
 
 def _at(event: Event) -> int:
@@ -141,7 +203,12 @@ def _at(event: Event) -> int:
 
 
 def _news(
-    handle: int, number: int, epoch: int, news: tuple[News, ...], event: Event
+    handle: int,
+    number: int,
+    epoch: int,
+    news: tuple[News, ...],
+    event: Event,
+    keys_too: bool,
 ) -> Iterator[_Said]:
     """What a view is told; the last of a snapshot says so."""
     snapshots = [one for one in news if one.kind is NotificationKind.SNAPSHOT]
@@ -155,8 +222,9 @@ def _news(
             _at(event),
             epoch,
             old=None if one.old is None else pack_all(one.old),
-            key=pack(key),
+            key=pack(key) if keys_too else None,
             last=bool(snapshots) and one is snapshots[-1],
+            trace=event.trace or "",
         )
         yield _Said(said, key=key)
 
@@ -170,7 +238,9 @@ def gap(handle: int, lost: int) -> bytes:
 def _message(one: _Said, *, more: bool = False) -> Told:
     said = one.said
     said.more = more
-    return Told((said.handle,), frame(Kind.TOLD, encode(said)), event=one.event, key=one.key)
+    data = frame(Kind.TOLD, encode(said))
+    is_gap = said.kind == NotificationKind.GAP
+    return Told((said.handle,), data, event=one.event, key=one.key, is_gap=is_gap)
 
 
 def framed(kind: Kind, head: bytes, notices: bytes | memoryview) -> Iterator[bytes]:

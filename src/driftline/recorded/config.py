@@ -25,11 +25,18 @@ import hashlib
 import os
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from driftline.broker.identity import ANYONE, durable_of
+from driftline.client.address import BrokerAddress
 from driftline.errors import DriftlineError, FileRefused, InvalidValue
+from driftline.language.cloudevents import value_from
+from driftline.language.sql import parse
+from driftline.model.event import RESERVED
+from driftline.model.standing import Standing
+from driftline.model.subscription import Subscription
 from driftline.model.table import TableDeclaration
 from driftline.recorded.places import Kept, Places
 
@@ -37,8 +44,33 @@ RECORDED = "recorded"
 TIME = "time"
 
 
+class InputConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A durable subscription at a broker, whose events come in.
+
+    `distinct` is how many events are looked back for one with the same source and id, 0: none.
+    """
+
+    address: str
+    subscription: str
+    text: str
+    params: dict[str, Any] = {}
+    authority: str | None = None
+    distinct: int = 100_000
+
+    @property
+    def standing(self) -> Standing:
+        """What is asked for; raises if it cannot be."""
+        statement = parse(self.text)
+        if not isinstance(statement, Subscription) or statement.change is not None:
+            wanted = "a text that is told events and has no memory: SELECT … FROM … WHERE …"
+            raise InvalidValue("events.broker.text", wanted, str(statement))
+        params = {name: value_from(one, f":{name}") for name, one in self.params.items()}
+        return Standing.of(statement, params)
+
+
 class EventsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files below a directory; or, with a format that is neither, any source that Spark knows.
+    """Files below a directory; or a broker, or with a format that is neither, any source that Spark
+    knows.
 
     What another source gives is written to the directory first, so that it has an order for good.
     """
@@ -47,6 +79,7 @@ class EventsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str | None = None
     options: dict[str, str] = {}
     default_type: str | None = None
+    broker: InputConfig | None = None
 
 
 class ChangesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,11 +88,20 @@ class ChangesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
 
 
+class OutputConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker where what was told is published, as events of a type."""
+
+    address: str
+    type: str = "notification"
+    authority: str | None = None
+
+
 class OutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where tables are written, and if wanted a table of a database as well."""
+    """Where tables are written; if wanted, a table of a database and a broker get them as well."""
 
     path: str
     jdbc: dict[str, str] = {}
+    broker: OutputConfig | None = None
 
 
 class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,12 +179,32 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidValue("run.events_per_batch", "1 or more", str(self.run.events_per_batch))
         if not self.order.lateness >= 0:
             raise InvalidValue("order.lateness", "0 or more", str(self.order.lateness))
+        self._check_brokers()
         for source in filter(None, (self.events.path, self.changes.path)):
             for other in (Path(self.out.path), self.checkpoint):
                 if other.resolve().is_relative_to(Path(source).resolve()):
                     why = f"wanted a place outside {source}, came one in it"
                     raise FileRefused(str(other), None, why)
         return self
+
+    def _check_brokers(self) -> None:
+        come, go = self.events.broker, self.out.broker
+        if come is not None:
+            if self.events.format is not None:
+                wanted = "a broker or a format of events, not both"
+                raise InvalidValue("events.format", wanted, self.events.format)
+            BrokerAddress.of(come.address)
+            durable_of(ANYONE, come.subscription)
+            if not come.subscription:
+                raise InvalidValue("events.broker.subscription", "a name", "none")
+            if come.distinct < 0:
+                raise InvalidValue("events.broker.distinct", "0 or more", str(come.distinct))
+            _ = come.standing
+        if go is not None:
+            BrokerAddress.of(go.address)
+            if not go.type or go.type.startswith(RESERVED):
+                wanted = f"a type that does not begin with {RESERVED}"
+                raise InvalidValue("out.broker.type", wanted, repr(go.type))
 
 
 def read_config(path: str | Path) -> PipelineConfig:
@@ -165,10 +227,15 @@ def _seen_from(config: PipelineConfig, here: Path) -> PipelineConfig:
     # Files are recorded by their paths, which must not depend on where somebody stood.
     replace = msgspec.structs.replace
     changes, checkpoint = config.changes.path, config.run.checkpoint
+    come, go = config.events.broker, config.out.broker
+    if come is not None and come.authority is not None:
+        come = replace(come, authority=str(here / come.authority))
+    if go is not None and go.authority is not None:
+        go = replace(go, authority=str(here / go.authority))
     return replace(
         config,
-        events=replace(config.events, path=str(here / config.events.path)),
-        out=replace(config.out, path=str(here / config.out.path)),
+        events=replace(config.events, path=str(here / config.events.path), broker=come),
+        out=replace(config.out, path=str(here / config.out.path), broker=go),
         changes=ChangesConfig(None if changes is None else str(here / changes)),
         run=replace(config.run, checkpoint=None if checkpoint is None else str(here / checkpoint)),
     )

@@ -6,12 +6,14 @@
 Two queries read one sequence, each at its own pace, so what is quick does not wait for what is
 thorough. The second is started when there is something to remember: it reads from the beginning
 then, as all that was recorded counts. Events of other sources than files come through a query of
-their own (`ingest`), and a database gets each batch when it is committed (`jdbc`).
+their own (`ingest`), those of a broker by themselves (`arriving`); a database and a broker get each
+batch when it is committed (`jdbc`, `telling`).
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,10 +23,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from driftline.errors import DriftlineError, PipelineFailed
+from driftline.errors import DriftlineError, PipelineFailed, Unreachable
 from driftline.recorded.config import PipelineConfig
 from driftline.recorded.recorder import Recorder
 from driftline.recorded.sequence import remove_remains
+from driftline.spark.arriving import Arriving
 from driftline.spark.failure import reason
 from driftline.spark.identity import claim
 from driftline.spark.ingest import INGEST, ingest, is_wanted, started
@@ -46,6 +49,9 @@ from driftline.spark.matched import matched
 from driftline.spark.reformulate import reformulated, remove_unused
 from driftline.spark.session import prepare
 from driftline.spark.source import NAME, DriftlineSource
+from driftline.spark.telling import Telling
+
+log = logging.getLogger(__name__)
 
 _LOOK_S = 0.1
 """How often we look for files, and at the queries."""
@@ -110,6 +116,8 @@ class Run:
     _known: dict[tuple[str, int], Manifest] = field(default_factory=dict)
     _started: float = 0.0
     _database: Database | None = None
+    _arriving: Arriving | None = None
+    _telling: Telling | None = None
     _delivered: int = -1
 
     def once(self) -> Progress:
@@ -140,6 +148,10 @@ class Run:
                 left.unlink(missing_ok=True)
             self._count()
             before = set(self._known)
+            # What is wrong with a broker is said before Spark is asked for anything; and what
+            # somebody who died has left to be published need not wait for more.
+            self._publish(once)
+            self._arrive(once)
             prepare(self.spark, self.config.run.shards)
             self.spark.dataSource.register(DriftlineSource)
             with interruptions() as interrupted:
@@ -150,12 +162,14 @@ class Run:
                     recorder.rebase_if_due(first=True)
                     self._start(recorder, once)
                     while not interrupted and not (stop is not None and stop()):
+                        if self._arriving is not None:
+                            self._arriving.take()
                         if not once and recorder.look(_now()):
                             self._start(recorder, once)
                         if self._is_done():
                             break
                         self._tell(recorder, before)
-                        self._deliver()
+                        self._deliver(once)
                         time.sleep(_LOOK_S)
                 finally:
                     for query in self._queries.values():
@@ -163,10 +177,27 @@ class Run:
             if interrupted and once:
                 raise KeyboardInterrupt
             self._count()
-            self._deliver()
+            self._deliver(once)
             return self._tell(recorder, before)
         finally:
+            self._leave()
             recorder.close()
+
+    def _arrive(self, once: bool) -> None:
+        """Let events of a broker come; all that it keeps now, if it is for once."""
+        if self.records and self.config.events.broker is not None:
+            self._arriving = Arriving(self.config)
+            if once:
+                self._arriving.take_all()
+                self._arriving.close()
+                self._arriving = None
+
+    def _leave(self) -> None:
+        """Leave brokers; what comes is kept there."""
+        for one in (self._arriving, self._telling):
+            if one is not None:
+                one.close()
+        self._arriving = self._telling = None
 
     def _ingest(self, once: bool, interrupted: list[int]) -> None:
         """Let events of another source come; all that there are now, if it is for once."""
@@ -176,13 +207,33 @@ class Run:
         while once and not interrupted and not self._is_done():
             time.sleep(_LOOK_S)
 
-    def _deliver(self) -> None:
-        """Let the database have what was committed since."""
-        if self.config.out.jdbc and len(self._known) != self._delivered:
+    def _deliver(self, once: bool) -> None:
+        """Let the database and the broker have what was committed since."""
+        out = self.config.out
+        if len(self._known) == self._delivered:
+            return
+        if out.jdbc:
             if self._database is None:
-                self._database = Database(self.spark, self.config.out.jdbc)
-            self._database.deliver(self.config.out.path)
+                self._database = Database(self.spark, out.jdbc)
+            self._database.deliver(out.path)
+        if self._publish(once):
             self._delivered = len(self._known)
+
+    def _publish(self, once: bool) -> bool:
+        """Let the broker have what was committed since; False: it is to be tried again."""
+        if self.config.out.broker is None:
+            return True
+        if self._telling is None:
+            self._telling = Telling(self.config)
+        try:
+            self._telling.deliver(self._known.values())
+        except Unreachable as problem:
+            if once:
+                raise
+            # It is back later, and is told then: what was told stays in files.
+            log.warning("what was told is not published yet: %s", problem)
+            return False
+        return True
 
     def _start(self, recorder: Recorder, once: bool) -> None:
         """Start the queries that there is work for."""

@@ -13,7 +13,9 @@ from driftline.recorded.config import PipelineConfig
 from driftline.recorded.plan import plan_of
 from driftline.recorded.recorder import LOCK, read_book, read_sequence
 from driftline.recorded.sequence import What
+from driftline.spark.arriving import arrived
 from driftline.spark.manifest import MANIFESTS, TABLES, Manifest, committed, remains
+from driftline.spark.telling import Published, published
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,29 @@ class QueryStatus:
     notifications: int
     committed: datetime
     """When its last batch was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedStatus:
+    """How far it is with the broker that events come from."""
+
+    broker: str
+    subscription: str
+    number: int
+    events: int
+    repeated: int
+    gaps: int
+    """How often the broker has said that something is missing."""
+    last_gap: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedStatus:
+    """How far it is with the broker that is told."""
+
+    address: str
+    notifications: int
+    lag: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +71,8 @@ class Status:
     snapshot_bytes: int
     remains: int
     """Files of attempts that failed, or that are being written."""
+    arrived: ArrivedStatus | None
+    published: PublishedStatus | None
 
 
 def status_of(config: PipelineConfig) -> Status:
@@ -69,7 +96,39 @@ def status_of(config: PipelineConfig) -> Status:
         len(snapshots),
         sum(file.stat().st_size for file in snapshots),
         len(remains(out)),
+        _arrived(config),
+        _published(config, batches),
     )
+
+
+def _arrived(config: PipelineConfig) -> ArrivedStatus | None:
+    found = None if config.events.broker is None else arrived(config)
+    if found is None:
+        return None
+    return ArrivedStatus(
+        found.broker,
+        found.subscription,
+        found.number,
+        found.events,
+        found.repeated,
+        len(found.gaps),
+        time_of(found.gaps[-1].seen) if found.gaps else None,
+    )
+
+
+def _published(config: PipelineConfig, batches: list[Manifest]) -> PublishedStatus | None:
+    if config.out.broker is None:
+        return None
+    done = published(config)
+    lag = 0
+    for one in batches:
+        reached = done.get(one.query, Published())
+        if one.batch >= reached.batch:
+            lag += one.notifications
+        if one.batch == reached.batch:
+            lag -= reached.notifications
+    total = sum(one.total for one in done.values())
+    return PublishedStatus(config.out.broker.address, total, lag)
 
 
 def is_running(checkpoint: Path) -> bool:

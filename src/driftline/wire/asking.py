@@ -18,13 +18,15 @@ from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct, ValidationError
+from msgspec import Meta, ValidationError
 
 import driftline.errors
 from driftline.errors import DriftlineError
 from driftline.model.value import Value, admit, microseconds_of, time_of
+from driftline.wire.by_name import ByName
+from driftline.wire.fields import Epoch, Handle, Message, Name, Number, Params, Text
 from driftline.wire.forms import Form
-from driftline.wire.limits import ATTRIBUTES_MAX, NAME_BYTES_MAX
+from driftline.wire.limits import ATTRIBUTES_MAX
 from driftline.wire.refusal import refused
 from driftline.wire.stream import PAYLOAD_BYTES_MAX
 
@@ -32,23 +34,10 @@ PROTOCOL = 1
 SECOND = 1_000_000
 WITHIN = 10 * SECOND
 
-Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Handle: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Epoch: TypeAlias = Annotated[int, Meta(ge=0, le=2**30)]
-"""On notices it has 32 bits; from here on nobody moves anything so often that they do not do."""
-Name: TypeAlias = Annotated[str, Meta(max_length=NAME_BYTES_MAX // 4)]
-Text: TypeAlias = Annotated[str, Meta(max_length=1 << 20)]
-Params: TypeAlias = dict[Name, Any]
-
-
-class _Message(Struct, array_like=True, tag=str.lower, forbid_unknown_fields=True):
-    """One message."""
-
-
 # Greetings
 
 
-class Hello(_Message):
+class Hello(Message):
     """A client says who it is. `client` is a name it keeps when it connects again; `life` is
     higher each time it begins to count anew what it publishes.
     """
@@ -59,7 +48,7 @@ class Hello(_Message):
     protocol: int = PROTOCOL
 
 
-class Welcome(_Message):
+class Welcome(Message):
     """The broker says who it is, and what it allows."""
 
     broker: Name
@@ -70,7 +59,7 @@ class Welcome(_Message):
     now: Number
 
 
-class Link(_Message):
+class Link(Message):
     """A broker says that this connection is a link, what the other end is to it, and its name."""
 
     broker: Name
@@ -84,7 +73,7 @@ class Link(_Message):
 # Requests
 
 
-class Subscribe(_Message):
+class Subscribe(Message):
     """Tell me of what satisfies this text. Not before it is in effect everywhere, `within` so many
     microseconds, is it replied to; 0: at once. With a name it is durable: it goes on while nobody
     is connected, and is told from behind the number `after`.
@@ -103,9 +92,11 @@ class Subscribe(_Message):
     epoch: Epoch = 0
     again: bool = False
     """I had it on a connection before: if another has moved it since `epoch`, that stands."""
+    as_it_is: bool = False
+    """Whatever it asks for by now stands; it must be there."""
 
 
-class Set(_Message):
+class Set(Message):
     """Let all parameters have these values. With a name, those of the durable subscription that
     goes by it, whoever is attached to it: it stays where it is, and hears of it by `Moved`.
     """
@@ -118,7 +109,7 @@ class Set(_Message):
     durable: Name = ""
 
 
-class Restate(_Message):
+class Restate(Message):
     """Ask for something else in its place, with values for parameters that are new in it."""
 
     request: Number
@@ -128,21 +119,21 @@ class Restate(_Message):
     within: Number = WITHIN
 
 
-class Cancel(_Message):
+class Cancel(Message):
     """End a subscription; one that is durable, for good."""
 
     request: Number
     handle: Handle
 
 
-class Detach(_Message):
+class Detach(Message):
     """Tell me no longer of a durable subscription; it goes on."""
 
     request: Number
     handle: Handle
 
 
-class Told(_Message):
+class Told(Message):
     """Of a durable subscription I have had everything up to this number."""
 
     request: Number
@@ -150,7 +141,7 @@ class Told(_Message):
     number: Number
 
 
-class Advertise(_Message):
+class Advertise(Message):
     """I shall publish such events; and say whether anybody wants them, now and when it changes."""
 
     request: Number
@@ -159,14 +150,14 @@ class Advertise(_Message):
     watch: bool = False
 
 
-class Unadvertise(_Message):
+class Unadvertise(Message):
     """I shall not any more."""
 
     request: Number
     id: Name
 
 
-class Interested(_Message):
+class Interested(Message):
     """Does anybody want some of what this advertises?"""
 
     request: Number
@@ -174,7 +165,7 @@ class Interested(_Message):
     within: Number = WITHIN
 
 
-class Declare(_Message):
+class Declare(Message):
     """Events of this type are rows of a table, which is kept by this broker."""
 
     request: Number
@@ -183,7 +174,7 @@ class Declare(_Message):
     ticks: dict[Name, str] = {}
 
 
-class Delete(_Message):
+class Delete(Message):
     """Remove a row of a table, wherever it is kept."""
 
     request: Number
@@ -191,7 +182,7 @@ class Delete(_Message):
     key: Any
 
 
-class Observe(_Message):
+class Observe(Message):
     """A variable of the environment has this value now, nil: nobody knows."""
 
     request: Number
@@ -199,14 +190,14 @@ class Observe(_Message):
     value: Any
 
 
-class Confirm(_Message):
+class Confirm(Message):
     """Reply when all I asked for before is in effect everywhere."""
 
     request: Number
     within: Number = WITHIN
 
 
-class Explain(_Message):
+class Explain(Message):
     """Why does an event, as a record without a form, match a subscription of mine, or not? With a
     name, the durable subscription that goes by it.
     """
@@ -217,14 +208,18 @@ class Explain(_Message):
     durable: Name = ""
 
 
-class Status(_Message):
-    """What is there, and how busy is it? Of my subscriptions, if I ask for these."""
+class Status(Message):
+    """What is there, and how busy is it? With my subscriptions, if I ask for these: with one of
+    them alone, or with those of my other connections and durable ones.
+    """
 
     request: Number
     subscriptions: bool = False
+    handle: Handle = 0
+    others: bool = False
 
 
-class Peer(_Message):
+class Peer(Message):
     """Be linked to a broker at this address, which is this to you; no role: no longer."""
 
     request: Number
@@ -250,13 +245,14 @@ Asked: TypeAlias = (
     | Explain
     | Status
     | Peer
+    | ByName
 )
 
 
 # What a broker says
 
 
-class Reply(_Message):
+class Reply(Message):
     """What became of a request: what it gave, or the name of an error and its facts."""
 
     request: Number
@@ -265,10 +261,11 @@ class Reply(_Message):
     facts: list[Any] = []
 
 
-class Notification(_Message):
+class Notification(Message):
     """What a subscription is told that is no plain event. Events are records without forms.
 
-    `number` is 0 unless it is durable; `more` says that what follows has the same.
+    `number` is 0 unless it is durable; `more` says that what follows has the same. `trace` is that
+    of the event which caused it, where that is not told.
     """
 
     handle: Handle
@@ -284,16 +281,17 @@ class Notification(_Message):
     last: bool = False
     lost: Number = 0
     more: bool = False
+    trace: Name = ""
 
 
-class Detached(_Message):
+class Detached(Message):
     """A durable subscription is told to another connection from now on."""
 
     handle: Handle
     why: str
 
 
-class Moved(_Message):
+class Moved(Message):
     """Another has moved the parameters of a durable subscription."""
 
     handle: Handle
@@ -301,19 +299,23 @@ class Moved(_Message):
     epoch: Number
 
 
-class Interest(_Message):
+class Interest(Message):
     """Somebody wants, or nobody wants any longer, what was advertised by this id."""
 
     id: Name
     interested: bool
 
 
-class Goodbye(_Message):
-    """The connection ends: why, and is there a point in coming back, after so many microseconds?"""
+class Goodbye(Message):
+    """The connection ends: why, and is there a point in coming back, after so many microseconds?
+
+    `error` is the name of an error whose only fact is the reason, if it is more than lost.
+    """
 
     why: str
     again: bool = True
     after: Number = 0
+    error: Name = ""
 
 
 Said: TypeAlias = Notification | Detached | Moved | Interest
@@ -335,7 +337,7 @@ _FORM = msgspec.msgpack.Decoder(
 )
 
 
-def encode(message: _Message) -> bytes:
+def encode(message: Message) -> bytes:
     """The payload of a message."""
     payload = _encoder.encode(message)
     if len(payload) > PAYLOAD_BYTES_MAX:

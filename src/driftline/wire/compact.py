@@ -17,7 +17,7 @@ UTF-8.
     >>> event = Event("quote", {"firm": "IBM", "price": 9.5})
     >>> form = form_of(event)
     >>> record = write_record(event, 3, form)
-    >>> len(record), read_record(record, {3: form}).event == event
+    >>> len(record), read_record(record, {3: form}) == event
     (23, True)
 """
 
@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from driftline.errors import InvalidValue
 from driftline.model.event import EARLIEST_US, ENVELOPE, LATEST_US, Event
+from driftline.model.trace import is_trace
 from driftline.model.value import Value, microseconds_of, time_of
 from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.limits import FRAME_BYTES_MAX
@@ -60,32 +61,24 @@ _DOUBLE = struct.Struct("<d")
 _SHORT = struct.Struct("<H")
 
 
-class Record(NamedTuple):
-    """An event as it was read, with its trace."""
-
-    event: Event
-    trace: str
-
-
-def write_record(event: Event, number: int, form: Form, trace: str = "") -> bytes:
+def write_record(event: Event, number: int, form: Form) -> bytes:
     """The record of an event in its form, which goes by this number."""
-    flags, body = write_body(event, number, form, trace)
+    flags, body = write_body(event, number, form)
     length = HEAD_BYTES + len(body)
     if length > RECORD_BYTES_MAX:
         raise InvalidValue("event", f"at most {RECORD_BYTES_MAX} bytes", f"{length}")
     return HEAD.pack(length, number, flags, 0) + body
 
 
-def write_body(
-    event: Event, number: int, form: Form, trace: str, *, entered: bool = True
-) -> tuple[int, bytes]:
+def write_body(event: Event, number: int, form: Form, *, entered: bool = True) -> tuple[int, bytes]:
     """What stands behind the head of a record, and its flags."""
     parts: list[bytes] = []
     flags = 0
     if event.time is not None:
         parts.append(WORD.pack(event.time))
         flags |= HAS_TIME
-    for flag, text in ((HAS_ID, event.id), (HAS_SOURCE, event.source), (HAS_TRACE, trace or None)):
+    texts = ((HAS_ID, event.id), (HAS_SOURCE, event.source), (HAS_TRACE, event.trace))
+    for flag, text in texts:
         if text is not None:
             parts.append(_short(text, "envelope"))
             flags |= flag
@@ -119,8 +112,8 @@ def _value(kind: int, value: Any) -> bytes:
     return WORD.pack(value)
 
 
-def read_record(raw: Bytes, forms: Mapping[int, Form], where: str = "record") -> Record:
-    """One whole record; `FrameRefused` for anything else."""
+def read_record(raw: Bytes, forms: Mapping[int, Form], where: str = "record") -> Event:
+    """The event of one whole record; `FrameRefused` for anything else."""
     whole = bytes(raw)
     number, flags, nothing = read_head(whole, where)
     if nothing or flags & ~ENVELOPE_FLAGS:
@@ -206,12 +199,17 @@ class Cursor:
 
 def read_body(
     cursor: Cursor, number: int, flags: int, forms: Mapping[int, Form], entered: int | None
-) -> Record:
-    """What stands behind the head of a record, up to its end."""
+) -> Event:
+    """The event that stands behind the head of a record, up to its end.
+
+    A trace that is none is left out: nobody is to lose an event for it.
+    """
     time = cursor.stamp() if flags & HAS_TIME else None
     id = cursor.short() if flags & HAS_ID else None
     source = cursor.short() if flags & HAS_SOURCE else None
-    trace = cursor.short() if flags & HAS_TRACE else ""
+    trace = cursor.short() if flags & HAS_TRACE else None
+    if trace is not None and not is_trace(trace):
+        trace = None
     if flags & HAS_ENTERED:
         entered = cursor.stamp()
     values: dict[str, Value]
@@ -229,7 +227,17 @@ def read_body(
         if cursor.at != len(cursor.raw):
             left = len(cursor.raw) - cursor.at
             raise refused(cursor.where, f"nothing after {len(values)} values", f"{left} bytes")
-    return Record(Event.of_parts(type, values, time, id, source, entered), trace)
+    return Event.of_parts(type, values, time, id, source, entered, trace)
+
+
+def read_name(raw: Bytes, where: str = "record") -> tuple[str | None, str | None]:
+    """The source and the id of a whole record, and nothing else of it."""
+    _, flags, _ = read_head(whole := bytes(raw), where)
+    cursor = Cursor(whole, HEAD_BYTES, where)
+    if flags & HAS_TIME:
+        cursor.take(WORD)
+    id = cursor.short() if flags & HAS_ID else None
+    return (cursor.short() if flags & HAS_SOURCE else None), id
 
 
 def split_records(raw: Bytes, where: str = "events") -> Iterator[memoryview]:

@@ -17,12 +17,16 @@ By the record that was published (see `compact`), with a few words put in behind
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from driftline.model.event import Event
 from driftline.wire.compact import (
     HAS_ENTERED,
+    HAS_ID,
+    HAS_SOURCE,
+    HAS_TIME,
+    HAS_TRACE,
     HEAD,
     HEAD_BYTES,
     SIZE,
@@ -35,6 +39,7 @@ from driftline.wire.compact import (
 )
 from driftline.wire.forms import Form
 from driftline.wire.refusal import refused
+from driftline.wire.values import FIXED_MAX
 
 NUMBERED, GAP, REPEATED = 32, 64, 128
 MARKS_FEW = 254
@@ -53,7 +58,6 @@ class Notice(NamedTuple):
     number: int
     gap: bool
     event: Event
-    trace: str = ""
     repeated: bool = False
 
 
@@ -61,7 +65,7 @@ def write_notice(notice: Notice, number: int, form: Form) -> bytes:
     """The bytes of a notice, whose event has a form that goes by this number."""
     event = notice.event
     assert event.entered is not None
-    flags, body = write_body(event, number, form, notice.trace, entered=False)
+    flags, body = write_body(event, number, form, entered=False)
     marks = len(notice.marks)
     parts = [
         SIZE.pack(marks) if marks > MARKS_FEW else b"",
@@ -86,9 +90,34 @@ def read_notice(raw: Bytes, forms: Mapping[int, Form], where: str = "notice") ->
         marks = cursor.take(SIZE)
     found = tuple(_MARK.iter_unpack(cursor.bytes(_MARK.size * marks)))
     told = cursor.take(_NUMBER) if flags & NUMBERED else 0
-    event, trace = read_body(cursor, number, flags, forms, cursor.stamp())
+    event = read_body(cursor, number, flags, forms, cursor.stamp())
     again = bool(flags & REPEATED)
-    return Notice(found, told, bool(flags & GAP), event.entering(0), trace, again)
+    return Notice(found, told, bool(flags & GAP), event.entering(0), again)
+
+
+def reduced(notice: bytes | memoryview, form: Form, seen: Sequence[bool], number: int) -> bytes:
+    """A notice that was written here with only those values of its form that are to be seen; what
+    is left has a form that goes by this number.
+    """
+    at, flags, marks = HEAD_BYTES, notice[6], notice[7]
+    if marks > MARKS_FEW:
+        (marks,) = SIZE.unpack_from(notice, at)
+        at += SIZE.size
+    at += _MARK.size * marks + (_NUMBER.size if flags & NUMBERED else 0) + WORD.size
+    if flags & HAS_TIME:
+        at += WORD.size
+    for flag in (HAS_ID, HAS_SOURCE, HAS_TRACE):
+        if flags & flag:
+            at += 2 + int.from_bytes(notice[at : at + 2], "little")
+    parts = [notice[HEAD_BYTES:at]]
+    for (_, kind), is_seen in zip(form.fields, seen, strict=True):
+        size = 8 if kind <= FIXED_MAX else SIZE.size + SIZE.unpack_from(notice, at)[0]
+        if is_seen:
+            parts.append(notice[at : at + size])
+        at += size
+    assert at == len(notice)
+    length = HEAD_BYTES + sum(map(len, parts))
+    return b"".join((HEAD.pack(length, number, flags, notice[7]), *parts))
 
 
 def marks_of(notice: bytes | memoryview) -> list[tuple[int, int]]:

@@ -95,7 +95,7 @@ def encode_parcel(parcel: Parcel) -> bytes:
         b"" if event.id is None else utf8(event.id, "event id"),
         b"" if event.source is None else utf8(event.source, "event source"),
         _write_homes(parcel.homes),
-        utf8(parcel.trace, "trace"),
+        utf8(event.trace or "", "trace"),
         _section(b"".join(write_values(stamps)), "stamps"),
     )
     count = _counted(len(event.attributes), ATTRIBUTES_MAX, "attributes")
@@ -149,10 +149,11 @@ def decode_parcel(record: Bytes, where: str = "parcel") -> Parcel:
             id=id if flags & ID else None,
             source=source if flags & SOURCE else None,
             entered=head.entered if flags & ENTERED else None,
+            trace=trace or None,
         )
     except InvalidValue as error:
         raise refused(f"{where}, {error.where}", error.wanted, error.came) from None
-    return Parcel(origin, head.number, event, publisher, head.hops, homes, trace, stamps)
+    return Parcel(origin, head.number, event, publisher, head.hops, homes, stamps)
 
 
 def route_of(record: Bytes) -> Route:

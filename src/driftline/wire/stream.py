@@ -60,6 +60,8 @@ class Kind(enum.IntEnum):
     """Both: the connection ends, and why."""
     LINK = 12
     """A broker, first of all: this connection is a link; frames of `framing` follow."""
+    ONCE = 13
+    """Client: publish these, but for those that came before by their source and id; a batch."""
 
 
 _KINDS = {kind.value: kind for kind in Kind}

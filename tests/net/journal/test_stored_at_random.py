@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from driftline.broker.effects import Deliver
+from driftline.broker.letters import Letter
 from driftline.broker.links import Role
 from driftline.errors import InvalidValue
 from driftline.model.covering import Statement
@@ -106,12 +107,18 @@ _declarations = st.builds(
     st.dictionaries(NAMES, st.sampled_from(("0.01", "1E+3", "25")).map(Decimal), max_size=2),
 )
 
+_letters = st.builds(Letter, _texts, _texts, VERSIONS, _numbers, st.binary(), st.booleans())
+
 VALUES: dict[str, SearchStrategy[Any]] = {
     "advertised": advertisements(),
     "cut": st.just(True),
+    "dead": _letters,
     "deliver": _deliveries(),
     "env": values(),
+    "evenly": VERSIONS,
+    "forgotten": VERSIONS,
     "form": events().map(form_of),
+    "generation": VERSIONS,
     "had": _numbers.map(abs),
     "handler": _texts,
     "bundle": st.binary().map(Bundle),
@@ -126,6 +133,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "mesh/offer": advertisements(),
     "mesh/want": _filters,
     "offer": advertisements(),
+    "once": st.binary(max_size=300),
     "out": parcels(),
     "partial": st.lists(events(), max_size=3).map(tuple),
     "published": st.tuples(VERSIONS, VERSIONS),

@@ -27,6 +27,8 @@ from driftline.recorded.recorder import copy_sequence, read_sequence
 from driftline.recorded.replay import ANSWERED, Answer, replayed
 from driftline.recorded.told import TOLD, Row
 from driftline.spark.compare import Comparison, compare
+from driftline.spark.manifest import committed
+from driftline.spark.telling import pass_over
 
 _SHOWN = 20
 
@@ -156,10 +158,12 @@ def _run_into(
     replace = msgspec.structs.replace
     there = replace(
         pipeline,
-        # What was told before is in a database already.
-        out=replace(pipeline.out, path=os.path.abspath(into), jdbc={}),
+        # What was told before is in a database already, and at a broker.
+        out=replace(pipeline.out, path=os.path.abspath(into), jdbc={}, broker=None),
         run=replace(pipeline.run, checkpoint=None),
     ).check()
     copy_sequence(pipeline.checkpoint, there.checkpoint)
     done = run_on_spark(there, cores=cores, master=master, records=False)
+    if pipeline.out.broker is not None:
+        pass_over(there, committed(there.out.path))
     print_progress(done, there, json)

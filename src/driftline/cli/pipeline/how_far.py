@@ -56,4 +56,23 @@ def _facts(found: Status) -> dict[str, object]:
         "shards": found.shards,
         "snapshots": f"{found.snapshots:,} files, {found.snapshot_bytes:,} bytes",
         "remains": f"{found.remains:,} files of failed attempts, or being written",
+        **_brokers(found),
     }
+
+
+def _brokers(found: Status) -> dict[str, object]:
+    said: dict[str, object] = {}
+    come, go = found.arrived, found.published
+    if come is not None:
+        said["from broker"] = (
+            f"{come.events:,} events of {come.subscription} at {come.broker}, up to number"
+            f" {come.number}; {come.repeated:,} had come before"
+        )
+        said["missing"] = "nothing"
+        if come.gaps:
+            said["missing"] = (
+                f"something, {come.gaps:,} times; last {come.last_gap:%Y-%m-%d %H:%M:%S}"
+            )
+    if go is not None:
+        said["to broker"] = f"{go.notifications:,} notifications at {go.address}, {go.lag:,} behind"
+    return said

@@ -79,7 +79,8 @@ def run(
     else:
         pipeline = chosen(config)
     # What can be refused at once is refused before Spark takes its ten seconds to start.
-    if pipeline.events.format is None and not Path(pipeline.events.path).exists():
+    is_files = pipeline.events.format is None and pipeline.events.broker is None
+    if is_files and not Path(pipeline.events.path).exists():
         raise FileRefused(pipeline.events.path, None, "no such file or directory")
     address = None if metrics is None else _address(metrics)
     done = run_on_spark(pipeline, cores=cores, master=master, once=once, metrics=address)

@@ -16,6 +16,7 @@ from threading import Condition, Thread
 from time import monotonic
 
 from driftline.errors import DriftlineError, JournalError, JournalUnavailable
+from driftline.net.buckets import Buckets
 from driftline.net.journal.journal import Journal
 from driftline.net.journal.waiting import Done, Stores, Waiting
 
@@ -39,6 +40,8 @@ class GroupCommit:
         self.failure: DriftlineError | None = None
         """Why nothing is kept any more."""
         self.commits = 0
+        self.seconds = Buckets()
+        """How long each commit took."""
         self._thread = Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
@@ -78,6 +81,7 @@ class GroupCommit:
         while self._has_work():
             with self._changed:
                 stores = self._waiting.take()
+            began = monotonic()
             try:
                 self._journal.commit(stores)
             except JournalUnavailable as problem:
@@ -93,6 +97,7 @@ class GroupCommit:
                 with self._changed:
                     told = self._waiting.committed()
                 self.commits += 1
+                self.seconds.observe(monotonic() - began)
                 self._trouble(None)
                 _tell(told, None)
 

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from msgspec import MsgspecError, json, msgpack
 
 from driftline.broker.effects import Deliver, Key
+from driftline.broker.letters import Letter
 from driftline.broker.links import Role
 from driftline.errors import InvalidValue
 from driftline.model.advertisement import Advertisement
@@ -188,6 +189,14 @@ def _read_listening(data: bytes) -> tuple[Standing, str]:
     return read_standing(standing), since
 
 
+def _write_letter(one: Letter) -> bytes:
+    return _pack([one.id, one.why, one.attempts, one.time, one.data, one.again])
+
+
+def _read_letter(data: bytes) -> Letter:
+    return Letter(*_unpack(data))
+
+
 def _as_is(value: Any) -> bytes:
     if not isinstance(value, bytes):
         raise TypeError(f"{show(value)} ({type(value).__name__})")
@@ -208,13 +217,17 @@ _FORMS: dict[str, _Form] = {
     "advertised": _OFFERED,
     "bundle": _each(Bundle, lambda one: one.payload, Bundle),
     "cut": _FLAG,
+    "dead": _each(Letter, _write_letter, _read_letter),
     "deliver": _each(
         Deliver,
         lambda one: _pack(write_delivery(one)),
         lambda data: read_delivery(_unpack(data)),
     ),
+    "evenly": _NUMBER,
     "env": _packed(*KIND_OF),
+    "forgotten": _NUMBER,
     "form": _each(Form, _write_form, _read_form),
+    "generation": _NUMBER,
     "had": _NUMBER,
     "handler": _packed(str),
     "home": _NUMBER,
@@ -228,6 +241,7 @@ _FORMS: dict[str, _Form] = {
     "mesh/offer": _OFFERED,
     "mesh/want": _WANTED,
     "offer": _OFFERED,
+    "once": _Form(_as_is, lambda data: data),
     "out": _each(Parcel, encode_parcel, decode_parcel),
     "partial": _Form(_write_partial, lambda data: tuple(map(read_event, _unpack(data)))),
     "published": _PAIR,

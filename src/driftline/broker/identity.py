@@ -1,0 +1,51 @@
+"""Whose is a party? An identity's: its connections are parties, as are its durable subscriptions.
+
+What a party is called says whose it is, so nobody can ask for what is another's by any name.
+
+    >>> guest_of("alice", "laptop"), durable_of("alice", "alerts")
+    ('alice~laptop', 'alice/alerts')
+    >>> identity_of(durable_of("https://id.example.org/7", "alerts"))
+    'https://id.example.org/7'
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from driftline.errors import InvalidValue
+from driftline.model.value import show
+
+ANYONE = "anyone"
+"""Whoever does not say who it is."""
+
+_SAFE = "@:.|+"
+_MARK = re.compile("[~/]")
+
+
+def guest_of(identity: str, client: str) -> str:
+    """The party that a connection of an identity is; the client has a name of its own choice."""
+    return f"{_quoted(identity)}~{client}"
+
+
+def durable_of(identity: str, name: str) -> str:
+    """The party that a durable subscription of an identity is."""
+    if not name.isprintable() or "#" in name:
+        raise InvalidValue("durable", "a name that can be printed, without #", show(name))
+    return f"{_quoted(identity)}/{name}"
+
+
+def durable_name(party: str) -> str | None:
+    """What its identity calls a durable subscription; None: the party is a connection."""
+    found = _MARK.search(party)
+    return party[found.end() :] if found is not None and found[0] == "/" else None
+
+
+def identity_of(party: str) -> str:
+    """Whose a party is."""
+    return unquote(_MARK.split(party, maxsplit=1)[0])
+
+
+def _quoted(identity: str) -> str:
+    # Neither of the two marks may be in it.
+    return quote(identity, safe=_SAFE).replace("~", "%7E")

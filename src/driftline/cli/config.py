@@ -1,0 +1,60 @@
+"""`driftline config`: what is a broker's configuration, and does it hold?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftline.cli.check import JsonFlag
+from driftline.cli.output import print_json, print_table, stderr
+
+app = typer.Typer(
+    help="The configuration of a broker: a file, then the environment, then the command line.\n\n"
+    "driftline config check london.toml",
+    no_args_is_help=True,
+)
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="A TOML file; none: the environment alone.")
+]
+
+
+@app.command()
+def check(file: FileArgument = None, json: JsonFlag = False) -> None:
+    """Read FILE and all that it names (certificates, keys, lists of access) as a broker would.
+
+    driftline config check london.toml
+
+    Exit codes: 0 a broker could begin with it; 4 not, and why. What is allowed and perhaps not
+    meant is said on standard error.
+    """
+    from driftline.net import configured
+
+    config, _ = configured.read(file)
+    configured.check(config)
+    found = configured.doubts(config, os.environ)
+    if json:
+        print_json({"name": config.name, "closed": config.is_closed, "doubts": found})
+        return
+    for one in found:
+        stderr.print(f"doubt: {one}", markup=False, style="yellow")
+    who = "those who prove who they are" if config.is_closed else "everybody who reaches it"
+    typer.echo(f"{config.name} can begin, and is for {who}")
+
+
+@app.command()
+def show(file: FileArgument = None, json: JsonFlag = False) -> None:
+    """Show every setting as it counts, and where it comes from. Secrets are not among them.
+
+    driftline config show london.toml
+    """
+    from driftline.net import configured
+
+    settings = [*configured.settings_of(*configured.read(file))]
+    if json:
+        print_json([one._asdict() for one in settings])
+        return
+    rows = [(one.name, "" if one.value is None else one.value, one.origin) for one in settings]
+    print_table("Configuration", ("setting", "value", "from"), rows)

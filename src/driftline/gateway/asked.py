@@ -1,0 +1,102 @@
+"""What has somebody asked for over HTTP: which request, whose, and what is in it?"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from driftline.client.client import Client
+from driftline.errors import InvalidValue, LanguageError
+from driftline.gateway.bodies import read_json
+from driftline.gateway.problems import Refused
+from driftline.model.value import show
+
+if TYPE_CHECKING:
+    from driftline.gateway.gateway import Gateway
+    from driftline.gateway.visitors import Proof
+
+JSON = "application/json"
+NAME = "^[^/#\\x00-\\x1f\\x7f]+$"
+"""What can stand for a name in an address."""
+NAME_MAX = 250
+_NAME = re.compile(NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request."""
+
+    gateway: Gateway
+    request: Request
+    proof: Proof
+    client: Client
+
+    @property
+    def name(self) -> str:
+        """The name in its path."""
+        name = str(self.request.path_params["name"])
+        if len(name) > NAME_MAX or not _NAME.fullmatch(name):
+            wanted = f"1 to {NAME_MAX} letters, without / and #"
+            raise InvalidValue("name", wanted, show(name))
+        return name
+
+    @property
+    def media(self) -> str:
+        """Of what kind its body is, without parameters."""
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def raw(self) -> bytes:
+        """Its body, which must come in time and be no longer than it may."""
+        http, gateway = self.gateway.http, self.gateway
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(http.patience):
+                async for part in self.request.stream():
+                    size += len(part)
+                    gateway.unfinished += len(part)
+                    if size > http.body_bytes:
+                        wanted = f"at most {http.body_bytes} bytes"
+                        raise Refused(413, f"body: wanted {wanted}, came more", "too-large")
+                    if gateway.unfinished > gateway.server.limits.unfinished_bytes:
+                        raise Refused(503, "too much is being said and not finished just now")
+                    parts.append(part)
+        except TimeoutError:
+            raise Refused(408, f"body: not all of it came in {http.patience:g} s") from None
+        except ClientDisconnect:
+            raise Refused(400, "the body ends early") from None
+        finally:
+            gateway.unfinished -= size
+        return b"".join(parts)
+
+    async def body(self, kind: type[Any]) -> Any:
+        """Its body, which must be JSON of a kind."""
+        if self.media != JSON:
+            raise Refused(415, f"body: wanted {JSON}, came {self.media or 'no content type'}")
+        return said(await self.raw(), kind)
+
+
+def said(raw: bytes, kind: Any = Any) -> Any:
+    """What JSON says, which must be of a kind."""
+    try:
+        return read_json(raw, kind)
+    except LanguageError as problem:
+        raise Refused(400, f"body: {problem}", "not-json") from None
+    except InvalidValue as problem:
+        raise Refused(422, str(problem), "invalid-value") from None
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(value), status, media_type=JSON)
+
+
+def done() -> Response:
+    """An answer that says only that it is done."""
+    return Response(status_code=204)

@@ -1,0 +1,55 @@
+"""What else can be asked over HTTP: tables, the environment, interest, and how the broker does?"""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from driftline.broker.identity import guest_of
+from driftline.gateway.asked import Asked, answer, done
+from driftline.gateway.bodies import Advertising, Declared, Deleting, Observed, Wanted
+from driftline.language.cloudevents import value_from
+from driftline.net.metrics import CONTENT_TYPE, metrics_of
+
+
+async def declare(asked: Asked) -> Response:
+    """Let events of a type be the rows of a table."""
+    body = await asked.body(Declared)
+    await asked.client.declare(asked.name, body.key, body.ticks)
+    return done()
+
+
+async def delete(asked: Asked) -> Response:
+    """Remove a row."""
+    body = await asked.body(Deleting)
+    await asked.client.delete(asked.name, value_from(body.key, "key"))
+    return done()
+
+
+async def observe(asked: Asked) -> Response:
+    """Say what a variable of the environment is worth."""
+    body = await asked.body(Observed)
+    value = None if body.value is None else value_from(body.value, asked.name)
+    await asked.client.observe(asked.name, value)
+    return done()
+
+
+async def interest(asked: Asked) -> Response:
+    """Would anybody want what is advertised?"""
+    body = await asked.body(Advertising)
+    return answer(Wanted(await asked.client.interested(body.advertisement, body.within)))
+
+
+async def metrics(asked: Asked) -> Response:
+    """What Prometheus reads."""
+    server = asked.gateway.server
+
+    def read() -> bytes:
+        server.broker.access.operate(guest_of(asked.proof.identity, ""))
+        return metrics_of(server)
+
+    return Response(await asked.gateway.at_broker(read), media_type=CONTENT_TYPE)
+
+
+async def status(asked: Asked) -> Response:
+    """How the broker does."""
+    return answer(await asked.client.status())

@@ -1,0 +1,272 @@
+"""How is a broker reached over HTTP? A door beside its own protocol, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Routed
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket
+
+from driftline.errors import DriftlineError
+from driftline.gateway import sockets, streams
+from driftline.gateway.asked import Asked, answer
+from driftline.gateway.asyncapi import asyncapi
+from driftline.gateway.connection import Connections, listen, settings_of
+from driftline.gateway.openapi import openapi
+from driftline.gateway.polite import PoliteLoop
+from driftline.gateway.problems import Refused, problem_of
+from driftline.gateway.routes import ROUTES, Route, V
+from driftline.gateway.visitors import Visitors
+from driftline.model.value import show
+from driftline.net.address import Address, cannot_listen
+from driftline.net.config import Config
+from driftline.net.inside import Count
+from driftline.net.logs import Log
+from driftline.net.server import Server
+
+log = Log("driftline.gateway")
+
+T = TypeVar("T")
+_ENDING = 2.0
+_SWITCH = 0.0001
+
+
+class Gateway:
+    """The door. See `net.inside.Door`."""
+
+    def __init__(self, config: Config) -> None:
+        assert config.http is not None
+        self.http = config.http
+        self._tls = None if config.tls is None else config.tls.renewable()
+        self._state = Connections(self.http)
+        self._thread: threading.Thread | None = None
+        self._listening: asyncio.Server | None = None
+        self.address = self.http.address
+        self.unfinished = 0
+        """Bytes of bodies that are not whole."""
+
+    # The door
+
+    async def start(self, server: Server) -> None:
+        """See `Door`."""
+        self.server = server
+        sock = _bound(self.http.address)
+        name = sock.getsockname()
+        self.address = Address(name[0], name[1])
+        self._loop = PoliteLoop()
+        self._loop.turns = server.turns
+        # The broker's loop asks for the interpreter whenever something has come. While requests are
+        # being answered here it would wait for it up to the usual 5 ms, each time.
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH))
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="driftline-http", daemon=True
+        )
+        self._thread.start()
+        await self._there(self._open(sock))
+
+    async def _open(self, sock: socket.socket) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self.visitors = Visitors(self.server, self.http)
+        settings = settings_of(self._app(), self.http)
+        tls = None if self._tls is None else self._tls.context
+        self._listening = await listen(settings, self._state, sock, tls)
+
+    async def _there(self, what: Coroutine[Any, Any, T]) -> T:
+        """Do something on the gateway's own loop."""
+        done = asyncio.run_coroutine_threadsafe(what, self._loop)
+        return await asyncio.wrap_future(done)
+
+    def reloaded(self, config: Config) -> None:
+        """See `Door`."""
+        if config.tls is not None and self._tls is not None:
+            self._tls.renew(config.tls.server())
+        if self._listening is not None:
+            self._loop.call_soon_threadsafe(self._state.shut)
+
+    def handles(self, handler: str) -> bool:
+        """See `Door`."""
+        return False
+
+    def routed(self, party: str) -> None:
+        """See `Door`."""
+
+    def facts(self) -> dict[str, object]:
+        """See `Door`."""
+        return {"http": f"http{'s' if self._tls else ''}://{self.address}"}
+
+    def counts(self) -> list[Count]:
+        """See `Door`. From another thread: each is a number that is read at once."""
+        state, streams = self._state, self.visitors.streams
+        return [
+            Count("http_connections", len(state.connections), "Connections over HTTP."),
+            Count("http_streams", streams, "Streams and WebSockets."),
+            Count("http_requests", state.total_requests, "Requests that were answered.", True),
+            Count(
+                "http_turned_away", state.turned_away, "Connections that were turned away.", True
+            ),
+        ]
+
+    async def stop(self) -> None:
+        """See `Door`."""
+        if self._thread is None:
+            return
+        await self._there(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, _ENDING)
+        self._thread = None
+        self._loop.close()
+
+    async def _close(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+        # Streams hear of it by their clients, and end by themselves.
+        await self.visitors.close()
+        deadline = self._loop.time() + _ENDING
+        self._state.shut()
+        while self._state.tasks and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for task in [*self._state.tasks]:
+            task.cancel()
+        for one in [*self._state.connections]:
+            one.transport.abort()
+        await asyncio.sleep(0)
+
+    # The application
+
+    def _app(self) -> Starlette:
+        routes: list[Any] = []
+        for path in dict.fromkeys(route.path for route in ROUTES):
+            known = {route.method: route for route in ROUTES if route.path == path}
+            routes.append(Routed(path, self._serving(known), methods=[*known]))
+        routes += [
+            WebSocketRoute(f"{V}/socket", self._socket),
+            Routed(f"{V}/openapi.json", _constant(self._openapi)),
+            Routed(f"{V}/asyncapi.json", _constant(asyncapi)),
+        ]
+        middleware = []
+        if self.http.origins:
+            middleware.append(
+                Middleware(
+                    CORSMiddleware,
+                    allow_origins=[*self.http.origins],
+                    allow_methods=["GET", "POST", "PUT", "DELETE"],
+                    allow_headers=["authorization", "content-type", "last-event-id", "traceparent"],
+                )
+            )
+        app = Starlette(
+            routes=routes,
+            middleware=middleware,
+            exception_handlers={HTTPException: _said, Exception: _failed},
+        )
+        # To where it would lead, whoever asks has said themselves (Host).
+        app.router.redirect_slashes = False
+        return app
+
+    def _serving(self, known: dict[str, Route]) -> Callable[[Request], Awaitable[Response]]:
+        async def serve(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            try:
+                return await self._answer(known[method], request)
+            except Refused as refused:
+                return refused.response()
+            except DriftlineError as problem:
+                return problem_of(problem).response()
+
+        return serve
+
+    async def _answer(self, route: Route, request: Request) -> Response:
+        self._check_page(request)
+        proof = self.visitors.proven(request)
+        if request.method == "HEAD" and route.streams:
+            # It would go on and on, and nothing of it be sent.
+            return Response(media_type=streams.MEDIA)
+        async with self.visitors.shared(proof) as client:
+            return await route.does(Asked(self, request, proof, client))
+
+    def _check_page(self, request: Request) -> None:
+        """Refuse what a browser sends for a page that may not use this; nobody else says which.
+
+        A page need not be able to read an answer to do harm: what it asks for would be done.
+        """
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        if origin is None and site in ("cross-site", "same-site"):
+            raise Refused(403, "a page of another origin may not ask for this")
+        if origin is not None and origin not in self.http.origins:
+            raise Refused(403, f"origin {show(origin)} is not in http.origins")
+        host = request.url.hostname or ""
+        if not self.server.config.is_closed and self.address.is_loopback and not _is_plain(host):
+            # A page whose own name leads to this machine would be of no other origin.
+            raise Refused(421, f"Host: wanted an address or localhost, came {show(host)}")
+
+    async def at_broker(self, what: Callable[[], T]) -> T:
+        """Do something on the broker's own loop, where its insides stand still."""
+
+        async def done() -> T:
+            return what()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self.server.loop))
+
+    def _openapi(self) -> dict[str, Any]:
+        return openapi(self.server.config.is_closed)
+
+    async def _socket(self, websocket: WebSocket) -> None:
+        await sockets.serve(self, websocket)
+
+
+def _is_plain(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host in ("localhost", "")
+    return True
+
+
+def _constant(make: Callable[[], object]) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        return answer(make())
+
+    return serve
+
+
+async def _said(request: Request, problem: Exception) -> Response:
+    """What the framework refuses is a problem too."""
+    assert isinstance(problem, HTTPException)
+    return Refused(
+        problem.status_code, problem.detail, headers=dict(problem.headers or {})
+    ).response()
+
+
+async def _failed(request: Request, problem: Exception) -> Response:
+    """What should not have happened: whoever asked learns nothing of it, and we do."""
+    where = "".join(traceback.format_exception(problem))
+    log.error("a request failed", method=request.method, path=request.url.path, where=where)
+    return Refused(500, "something went wrong here, which was noted").response()
+
+
+def _bound(at: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    # Without the protocol asyncio would not know that it is TCP, and answers would wait for more.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((at.host, at.port))
+        sock.setblocking(False)
+    except OSError as problem:
+        sock.close()
+        raise cannot_listen(at, problem) from None
+    return sock

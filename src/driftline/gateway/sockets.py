@@ -1,0 +1,257 @@
+"""How does somebody talk with a broker over a WebSocket? See `talk` for what is said.
+
+What is asked is done in order. What is told comes when it comes, and no faster than it is read:
+whoever reads slowly has the broker's queue, with its policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from driftline.client.advertised import Advertised
+from driftline.client.client import Client
+from driftline.client.subscription import Subscription
+from driftline.errors import DriftlineError, InvalidValue, LimitReached
+from driftline.gateway import talk
+from driftline.gateway.bodies import read_json, values_of
+from driftline.gateway.connection import STALLED
+from driftline.gateway.problems import Refused, problem_of
+from driftline.gateway.publishing import published, refusals
+from driftline.gateway.streams import begun, number_of
+from driftline.gateway.visitors import PROTOCOL
+from driftline.language.notified import notification_to
+from driftline.model.notification import Notification, NotificationKind
+from driftline.model.value import show
+
+if TYPE_CHECKING:
+    from driftline.gateway.gateway import Gateway
+
+SUBSCRIPTIONS_MOST = 1_000
+_ENDS = 1012
+
+
+async def serve(gateway: Gateway, socket: WebSocket) -> None:
+    """One WebSocket, from its beginning to its end."""
+    origin = socket.headers.get("origin")
+    if origin is not None and origin not in gateway.http.origins:
+        # A browser sends it for the page that opened this; nobody else can be held to it.
+        await socket.send_denial_response(
+            Refused(403, f"origin {show(origin)} is not in http.origins").response()
+        )
+        return
+    try:
+        proof = gateway.visitors.proven(socket)
+        async with gateway.visitors.stream(proof) as client:
+            wanted = socket.scope.get("subprotocols", ())
+            await socket.accept(PROTOCOL if PROTOCOL in wanted else None)
+            await _Talk(socket, client).run()
+    except DriftlineError as problem:
+        refused = problem_of(problem)
+        if socket.application_state.name == "CONNECTING":
+            await socket.send_denial_response(refused.response())
+        else:
+            await _close(socket, _ENDS, refused.detail)
+    except (WebSocketDisconnect, TimeoutError):
+        pass
+
+
+async def _close(socket: WebSocket, code: int, why: str) -> None:
+    if socket.application_state.name == "CONNECTED":
+        # A reason has at most 123 bytes.
+        await socket.close(code, why.encode()[:120].decode(errors="ignore"))
+
+
+class _Talk:
+    """What is said on one WebSocket."""
+
+    def __init__(self, socket: WebSocket, client: Client) -> None:
+        self._socket = socket
+        self._client = client
+        self._known: dict[str, Subscription | Advertised] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._does: dict[type, Any] = {
+            talk.Subscribe: self._subscribe,
+            talk.Attach: self._attach,
+            talk.Set: self._set,
+            talk.Acknowledge: self._acknowledge,
+            talk.Detach: self._detach,
+            talk.Cancel: self._cancel,
+            talk.Publish: self._publish,
+            talk.Advertise: self._advertise,
+        }
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Until one of the two ends it."""
+        reading = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait((reading, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                self._failed.result()
+            reading.result()
+        finally:
+            tasks = [reading, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            raw = message.get("bytes") or (message.get("text") or "").encode("utf-8", "replace")
+            try:
+                said = read_json(raw, talk.Said)
+            except DriftlineError as problem:
+                # What it is about nobody can tell.
+                await self._say({"failed": None, "problem": problem_of(problem).body()})
+                continue
+            await self._do(said)
+
+    async def _do(self, said: Any) -> None:
+        verb = type(said).__name__.lower()
+        try:
+            found = await self._does[type(said)](said)
+        except Refused as refused:
+            await self._say({"failed": verb, "id": said.id, "problem": refused.body()})
+        except DriftlineError as problem:
+            self._check_there(problem)
+            await self._say({"failed": verb, "id": said.id, "problem": problem_of(problem).body()})
+        else:
+            await self._say({"did": verb, "id": said.id, **(found or {})})
+
+    def _check_there(self, problem: DriftlineError) -> None:
+        """What the broker ended ends the WebSocket; anything else was only refused."""
+        if not self._client.is_connected:
+            raise problem
+
+    async def _say(self, said: dict[str, Any]) -> None:
+        try:
+            async with asyncio.timeout(STALLED):
+                await self._socket.send_text(msgspec.json.encode(said).decode())
+        except RuntimeError:
+            # It was closed meanwhile, for what it said or by its end.
+            raise WebSocketDisconnect(1006) from None
+
+    # Subscriptions
+
+    async def _subscribe(self, said: talk.Subscribe) -> dict[str, Any]:
+        self._check_free(said.id)
+        asked = self._client.subscribe(
+            said.statement(),
+            said.values(),
+            rows=said.rows,
+            on_change=said.on_change,
+            durable=said.name,
+            ack="manual",
+            policy=said.checked_policy(),
+            within=said.within,
+            after=number_of(said.after),
+        )
+        subscription, silent = await begun(asked)
+        found = self._begun(said.id, subscription)
+        return {**found, "silent": silent} if silent else found
+
+    async def _attach(self, said: talk.Attach) -> dict[str, Any]:
+        self._check_free(said.id)
+        found = await self._client.attach(
+            said.name, ack="manual", after=number_of(said.after), within=0.0
+        )
+        return self._begun(said.id, found)
+
+    def _check_free(self, id: str) -> None:
+        if id in self._known:
+            raise InvalidValue("id", "one that is not taken", show(id))
+        if len(self._known) >= SUBSCRIPTIONS_MOST:
+            raise LimitReached("subscriptions of a WebSocket", SUBSCRIPTIONS_MOST)
+
+    def _begun(self, id: str, subscription: Subscription) -> dict[str, Any]:
+        self._known[id] = subscription
+        self._spawn(id, self._tell(id, subscription))
+        return {"epoch": subscription.epoch, "resumed": subscription.resumed}
+
+    async def _tell(self, id: str, subscription: Subscription) -> None:
+        try:
+            async for told in subscription:
+                await self._say({"told": id, **notification_to(told)})
+        except DriftlineError as problem:
+            self._check_there(problem)
+            self._known.pop(id, None)
+            self._tasks.pop(id, None)
+            await self._say({"ended": id, "problem": problem_of(problem).body()})
+
+    async def _set(self, said: talk.Set) -> dict[str, Any]:
+        subscription = self._subscription(said.id)
+        subscription.within = said.within
+        return {"epoch": await subscription.set(**values_of(said.params))}
+
+    async def _acknowledge(self, said: talk.Acknowledge) -> None:
+        number = number_of(said.number)
+        had = Notification(NotificationKind.EVENT, number=number)
+        await self._subscription(said.id).ack(had)
+
+    async def _detach(self, said: talk.Detach) -> None:
+        subscription = self._subscription(said.id)
+        if not subscription.durable:
+            raise InvalidValue("id", "a durable subscription", show(said.id))
+        self._forget(said.id)
+        await subscription.detach()
+
+    async def _cancel(self, said: talk.Cancel) -> None:
+        known = self._known.get(said.id)
+        if isinstance(known, Advertised):
+            self._forget(said.id)
+            await known.withdraw()
+            return
+        subscription = self._subscription(said.id)
+        self._forget(said.id)
+        await subscription.cancel()
+
+    def _subscription(self, id: str) -> Subscription:
+        known = self._known.get(id)
+        if not isinstance(known, Subscription):
+            raise InvalidValue("id", "one of your subscriptions", show(id))
+        return known
+
+    def _forget(self, id: str) -> None:
+        del self._known[id]
+        task = self._tasks.pop(id, None)
+        if task is not None:
+            task.cancel()
+
+    # Events
+
+    async def _publish(self, said: talk.Publish) -> dict[str, Any]:
+        problems = await published(self._client, said.events, once=said.once)
+        found: dict[str, Any] = {"published": len(said.events) - len(problems)}
+        if problems:
+            found["refused"] = refusals(problems)
+        return found
+
+    async def _advertise(self, said: talk.Advertise) -> dict[str, Any]:
+        self._check_free(said.id)
+        found = await self._client.advertise(said.advertisement)
+        self._known[said.id] = found
+        self._spawn(said.id, self._tell_interest(said.id, found))
+        return {"interested": found.interested}
+
+    async def _tell_interest(self, id: str, advertised: Advertised) -> None:
+        async for interested in advertised:
+            await self._say({"interest": id, "interested": interested})
+
+    def _spawn(self, id: str, what: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[id] = asyncio.create_task(what)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or self._failed.done():
+            return
+        problem = task.exception()
+        if problem is not None:
+            self._failed.set_exception(problem)

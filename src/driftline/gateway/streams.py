@@ -1,0 +1,191 @@
+"""How is a subscription told by Server-Sent Events, and how does somebody go on who was cut off?
+
+What a durable subscription is told has its number as the event's id. Whoever comes back with it as
+`Last-Event-ID`, as browsers do by themselves, has had everything up to there, and is told what
+follows. What belongs together has its id at its end only, so that nobody goes on in the middle. A
+stream without a durable subscription has no ids: what was missed is gone, and a new one begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from driftline.client.client import Client
+from driftline.client.subscription import Subscription
+from driftline.errors import DriftlineError, NotEffective
+from driftline.gateway.asked import Asked, said
+from driftline.gateway.bodies import Streaming
+from driftline.gateway.connection import STALLED
+from driftline.gateway.problems import Refused, problem_of
+from driftline.language.notified import notification_to
+from driftline.model.notification import Notification
+from driftline.model.value import show
+
+MEDIA = "text/event-stream"
+NUMBER_MAX = 2**63 - 1
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+Begin = Callable[[Client], Awaitable[tuple[Subscription, list[str]]]]
+"""A subscription that has begun, and the brokers that have not said that they know of it."""
+
+
+async def passing(asked: Asked) -> Response:
+    """A subscription for as long as somebody listens."""
+    request = asked.request
+    if request.method == "POST":
+        body = await asked.body(Streaming)
+    else:
+        body = _of_query(request)
+    statement, values, policy = body.statement(), body.values(), body.checked_policy()
+
+    async def begin(client: Client) -> tuple[Subscription, list[str]]:
+        return await begun(
+            client.subscribe(
+                statement,
+                values,
+                rows=body.rows,
+                on_change=body.on_change,
+                policy=policy,
+                within=body.within,
+            )
+        )
+
+    return EventStream(asked, begin)
+
+
+async def durable(asked: Asked) -> Response:
+    """What a durable subscription is told, from where its subscriber has come."""
+    after = number_of(asked.request.headers.get("last-event-id") or _query(asked.request, "after"))
+
+    async def begin(client: Client) -> tuple[Subscription, list[str]]:
+        # It is in effect, or will be: nobody need be asked.
+        return await client.attach(asked.name, ack="manual", after=after, within=0.0), []
+
+    return EventStream(asked, begin)
+
+
+async def begun(subscription: Subscription) -> tuple[Subscription, list[str]]:
+    """A subscription that has begun, if not at all brokers: it counts, and follows there."""
+    try:
+        return await subscription, []
+    except NotEffective as problem:
+        return subscription, sorted(problem.silent)
+
+
+def number_of(text: str) -> int:
+    """The number of a notification; empty: before all of them."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(NUMBER_MAX))
+    if text and not (is_number and int(text) <= NUMBER_MAX):
+        raise Refused(422, f"Last-Event-ID: wanted the id of an event, came {show(text)}")
+    return int(text or 0)
+
+
+def _query(request: Request, name: str) -> str:
+    return str(request.query_params.get(name, ""))
+
+
+def _of_query(request: Request) -> Streaming:
+    """A subscription that an address asks for; what is no text in it is JSON."""
+    given = {}
+    for name, text in request.query_params.items():
+        is_text = name in ("sql", "on_change")
+        given[name] = text if is_text else said(text.encode("utf-8", "surrogatepass"))
+    try:
+        return msgspec.convert(given, Streaming)
+    except msgspec.ValidationError as problem:
+        raise Refused(422, f"query: {problem}", "invalid-value") from None
+
+
+class EventStream(Response):
+    """The answer that goes on."""
+
+    def __init__(self, asked: Asked, begin: Begin) -> None:
+        super().__init__(headers=_HEADERS, media_type=MEDIA)
+        self._asked = asked
+        self._begin = begin
+        self._began = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell until it ends, or until nobody listens any more."""
+        telling = asyncio.create_task(self._tell(send))
+        listening = asyncio.create_task(_until_gone(receive))
+        try:
+            await asyncio.wait((telling, listening), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (telling, listening):
+                task.cancel()
+            found = await asyncio.gather(telling, listening, return_exceptions=True)
+        problem = found[0]
+        if isinstance(problem, Refused) and not self._began:
+            await problem.response()(scope, receive, send)
+        elif isinstance(problem, Exception) and not isinstance(problem, TimeoutError):
+            raise problem
+
+    async def _tell(self, send: Send) -> None:
+        asked = self._asked
+        try:
+            async with asked.gateway.visitors.stream(asked.proof) as client:
+                subscription, silent = await self._begin(client)
+                await self._start(send)
+                if silent:
+                    said = msgspec.json.encode({"silent": silent})
+                    await self._put(send, block("partial", said))
+                await self._tell_all(send, subscription)
+                why = Refused(410, "the subscription was ended", "ended")
+        except DriftlineError as problem:
+            why = problem_of(problem)
+        if not self._began:
+            raise why
+        # A code of its own, or a browser would take it for a lost connection and say nothing.
+        await self._put(send, block("end", msgspec.json.encode(why.body())), more=False)
+
+    async def _start(self, send: Send) -> None:
+        self._began = True
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                # It has no length.
+                "headers": [one for one in self.raw_headers if one[0] != b"content-length"],
+            }
+        )
+        await self._put(send, b": in effect everywhere\n\n")
+
+    async def _tell_all(self, send: Send, subscription: Subscription) -> None:
+        heartbeat = self._asked.gateway.http.heartbeat
+        while True:
+            try:
+                first = await subscription.next(heartbeat)
+            except TimeoutError:
+                await self._put(send, b": still here\n\n")
+                continue
+            except StopAsyncIteration:
+                return
+            told = [first, *subscription.pending()]
+            await self._put(send, b"".join(map(event_of, told)))
+
+    async def _put(self, send: Send, data: bytes, *, more: bool = True) -> None:
+        async with asyncio.timeout(STALLED):
+            await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def event_of(told: Notification) -> bytes:
+    """A notification as an event; only where all of its number is told it has an id."""
+    id = str(told.number) if told.number and not told.more else ""
+    return block(str(told.kind), msgspec.json.encode(notification_to(told)), id)
+
+
+def block(kind: str, data: bytes, id: str = "") -> bytes:
+    """One event. JSON has no line ends that are not escaped, so it is one line."""
+    head = f"id: {id}\n" if id else ""
+    return f"{head}event: {kind}\ndata: ".encode() + data + b"\n\n"
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,223 @@
+"""Who is asking over HTTP, and which client of the broker is theirs?
+
+Whose a request is says its token, or the certificate of its connection. All requests of an identity
+share one client of the broker; each stream and each WebSocket has one of its own, so that whoever
+reads slowly fills nobody's queue but its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.requests import HTTPConnection
+
+from driftline.client.address import BrokerAddress
+from driftline.client.client import Client
+from driftline.client.conversation import PENDING_MOST
+from driftline.errors import LimitReached, NotAuthenticated
+from driftline.net.http import Http
+from driftline.net.identities import Identities
+from driftline.net.inside import dial_as
+from driftline.net.tokens import TOKEN_BYTES_MAX, Proven
+
+if TYPE_CHECKING:
+    from driftline.net.server import Server
+
+INSIDE = BrokerAddress("this-process")
+PROTOCOL = "driftline.v1"
+"""What a WebSocket speaks here."""
+BEARER = "bearer."
+"""A browser cannot send a header with a WebSocket: a token is one more protocol, with this before
+it, and is never repeated."""
+_TOKENS_REMEMBERED = 10_000
+_IDLE = 60.0
+_STREAM_PENDING = 256
+"""So many notifications wait in a stream; then the broker's queue, with its policy, has them."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """The client of an identity's requests."""
+
+    client: Client
+    users: int = 0
+    closing: asyncio.TimerHandle | None = None
+    opened: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_open: bool = False
+
+
+class Proof(NamedTuple):
+    """Whose a request is, and who said so."""
+
+    proven: Proven
+    identities: Identities
+
+    @property
+    def identity(self) -> str:
+        """Whose it is."""
+        return self.proven.identity
+
+
+class Visitors:
+    """All who ask at one gateway."""
+
+    def __init__(self, server: Server, http: Http) -> None:
+        self._server = server
+        self._streams_most = http.streams
+        self._requests_most = http.requests
+        self._proven: dict[bytes, Proven] = {}
+        self._of: Identities | None = None
+        """Those who said so."""
+        self._shared: dict[str, _Shared] = {}
+        self._streams: Counter[str] = Counter()
+        self.streams = 0
+        """How many streams and WebSockets there are."""
+        self._open: set[Client] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    # Who
+
+    def proven(self, connection: HTTPConnection) -> Proof:
+        """Whose a request is; `NotAuthenticated` if that cannot be told."""
+        identities = self._server.identities
+        if identities is not self._of:
+            # Lists and keys were read anew: what was found out before does not count.
+            self._proven.clear()
+            self._of = identities
+        certificate = getattr(connection.state, "certificate", None)
+        try:
+            token = _token(connection)
+            if token:
+                return Proof(self._of_token(token, identities), identities)
+            return Proof(identities.proven("", certificate), identities)
+        except NotAuthenticated as problem:
+            peer = connection.client
+            where = "" if peer is None else f"{peer.host}:{peer.port}"
+            self._server.loop.call_soon_threadsafe(self._server.note_unproven, where, problem)
+            raise
+
+    def _of_token(self, token: str, identities: Identities) -> Proven:
+        if len(token) > TOKEN_BYTES_MAX:
+            raise NotAuthenticated(f"a token has at most {TOKEN_BYTES_MAX} bytes")
+        # The token itself is kept nowhere.
+        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        known = self._proven.get(key)
+        # Not by the broker's clock, which belongs to another thread.
+        if known is not None and (known.until is None or time.time() < known.until):
+            return known
+        # Of an open broker anybody is anyone, whatever they show.
+        proven = identities.proven(token, None)
+        if len(self._proven) >= _TOKENS_REMEMBERED:
+            self._proven.clear()
+        self._proven[key] = proven
+        return proven
+
+    # Clients
+
+    @asynccontextmanager
+    async def shared(self, proof: Proof) -> AsyncIterator[Client]:
+        """The client that the requests of an identity share."""
+        identity = proof.identity
+        one = self._shared.get(identity)
+        if one is None or one.client.is_over:
+            # Each request has proven anew who it is: the client lasts as long as there are any.
+            lasting = proof._replace(proven=Proven(identity))
+            one = self._shared[identity] = _Shared(self._client(lasting))
+        if one.users >= self._requests_most:
+            raise LimitReached("requests at a time", self._requests_most)
+        if one.closing is not None:
+            one.closing.cancel()
+            one.closing = None
+        one.users += 1
+        try:
+            async with one.opened:
+                if not one.is_open:
+                    await one.client.open()
+                    one.is_open = True
+                    self._open.add(one.client)
+            yield one.client
+        finally:
+            one.users -= 1
+            self._used(identity, one)
+
+    def _used(self, identity: str, one: _Shared) -> None:
+        """A request is done with its client."""
+        loop = asyncio.get_running_loop()
+        is_known = self._shared.get(identity) is one
+        if is_known and (not one.is_open or one.client.is_over):
+            # The next request finds another.
+            del self._shared[identity]
+            is_known = False
+        if one.users:
+            return
+        if is_known:
+            one.closing = loop.call_later(_IDLE, self._let_go, identity)
+        elif one.is_open:
+            self._spawn(self._close(one.client))
+
+    def _let_go(self, identity: str) -> None:
+        one = self._shared.get(identity)
+        if one is not None and not one.users:
+            del self._shared[identity]
+            self._spawn(self._close(one.client))
+
+    def _spawn(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(what)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    @asynccontextmanager
+    async def stream(self, proof: Proof) -> AsyncIterator[Client]:
+        """A client of its own, which ends with the token that it came by."""
+        identity = proof.identity
+        if self._streams[identity] >= self._streams_most:
+            raise LimitReached("streams", self._streams_most)
+        self._streams[identity] += 1
+        self.streams += 1
+        client = self._client(proof, pending=_STREAM_PENDING)
+        try:
+            await client.open()
+            self._open.add(client)
+            yield client
+        finally:
+            self.streams -= 1
+            self._streams[identity] -= 1
+            if not self._streams[identity]:
+                del self._streams[identity]
+            await self._close(client)
+
+    def _client(self, proof: Proof, pending: int = PENDING_MOST) -> Client:
+        dial = dial_as(self._server, proof.proven, proof.identities)
+        # What ends it, ends it: whoever asks next is proven anew, and gets another.
+        return Client(INSIDE, dial=dial, reconnect=False, pending=pending)
+
+    async def _close(self, client: Client) -> None:
+        self._open.discard(client)
+        await client.close()
+
+    async def close(self) -> None:
+        """End all of them."""
+        self._shared.clear()
+        await asyncio.gather(*(self._close(one) for one in [*self._open]), return_exceptions=True)
+
+
+def _token(connection: HTTPConnection) -> str:
+    """The bearer token of a request, empty: none."""
+    said = connection.headers.get("authorization", "")
+    scheme, _, token = said.partition(" ")
+    if said and scheme.lower() != "bearer":
+        raise NotAuthenticated("wanted Authorization: Bearer and a token")
+    if said:
+        return token.strip() or "-"
+    if connection.scope["type"] == "websocket":
+        for one in connection.scope.get("subprotocols", ()):
+            if one.startswith(BEARER):
+                return str(one).removeprefix(BEARER)
+    return ""

@@ -1,0 +1,282 @@
+"""How is one durable subscription told through its handler?
+
+A client in the broker's own process attaches to it, in its owner's name: so what the owner may not
+see is not sent. In order, and each is said to be had only when the receiver has taken it. What is
+given up becomes a dead letter in the same store that says so, and the next goes on.
+
+While nothing can be handed over, nobody is attached: nothing is held in memory for it, and whoever
+wants to look by hand can. When somebody else attaches, the handler steps aside until they go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from driftline.broker import requests
+from driftline.broker.effects import Reply
+from driftline.broker.identity import durable_name, guest_of, identity_of
+from driftline.broker.letters import Letter
+from driftline.client.address import BrokerAddress
+from driftline.client.client import Client
+from driftline.client.subscription import Subscription
+from driftline.errors import DriftlineError, Unreachable
+from driftline.handlers.outcome import Fate, Outcome, Way
+from driftline.handlers.outgoing import Incoming, Outgoing
+from driftline.handlers.patience import Patience
+from driftline.net.inside import Trouble, dial_as
+from driftline.net.logs import Log
+from driftline.net.tokens import Proven
+
+if TYPE_CHECKING:
+    from driftline.net.server import Server
+
+log = Log("driftline.handlers")
+
+PENDING_MOST = 256
+"""So many notifications are at hand; the rest stays in the broker."""
+_ASIDE = 0.25
+"""Seconds after which it is looked whether whoever has it has gone."""
+_DENIED = 30.0
+"""Seconds after which something is tried again that only its owner or an operator can change."""
+
+
+class _Failed(Exception):
+    """It did not succeed now: be detached for so many seconds."""
+
+    def __init__(self, delay: float) -> None:
+        super().__init__(delay)
+        self.delay = delay
+
+
+class _Over(Exception):
+    """Nothing more is to be told, until its owner says so."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of all that was handed over."""
+
+    taken: int = 0
+    failed: int = 0
+    buried: int = 0
+
+
+class Delivering:
+    """One durable subscription with a handler."""
+
+    def __init__(self, server: Server, party: str, handler: str, way: Way, tally: Tally) -> None:
+        self._server = server
+        self._tally = tally
+        self._party = party
+        self.handler = handler
+        self.way = way
+        self._name = durable_name(party) or ""
+        identity = identity_of(party)
+        self._dial = dial_as(server, Proven(identity), steps_aside=True)
+        self._source = f"/{server.config.name}/{identity}"
+        self._patience = Patience(way.patience, server.loop.time, random.random)
+        self._denied = ""
+        self._asked = asyncio.Event()
+        """Set when there is something to be done that nobody is told of."""
+        self._guest = ""
+        self.handing_over = False
+        self._finishing = False
+        self._burying = False
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why telling it does not succeed."""
+        if self._denied:
+            return Trouble(self._denied, 0)
+        if self._patience.why:
+            return Trouble(self._patience.why, self._patience.attempts)
+        return None
+
+    @property
+    def is_attached(self) -> bool:
+        """Is it told to us, and to nobody else?"""
+        return bool(self._guest) and self._server.attached_as(self._party) == self._guest
+
+    def finish(self) -> None:
+        """Begin nothing more when what is on its way was taken, or not."""
+        self._finishing = True
+
+    def look(self) -> None:
+        """There may be letters to deliver again."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Tell it until it is cancelled, or nothing is wanted any more."""
+        while True:
+            if self._server.is_attached(self._party):
+                await asyncio.sleep(_ASIDE)
+                continue
+            try:
+                await self._attached()
+            except _Failed as failed:
+                await asyncio.sleep(failed.delay)
+            except _Over:
+                return
+            except Unreachable:
+                # Another has it now, or who may do what has changed.
+                await asyncio.sleep(_ASIDE)
+            except DriftlineError as problem:
+                log.warning("not told through its handler", party=self._party, problem=problem)
+                self._denied = str(problem)
+                await asyncio.sleep(_DENIED)
+            except Exception as problem:
+                # Whatever it is, it must not end in silence, nor end the broker.
+                where = "".join(traceback.format_exception(problem))
+                log.error("not told through its handler", party=self._party, where=where)
+                self._denied = "something is wrong with the broker: see its log"
+                await asyncio.sleep(_DENIED)
+
+    async def _attached(self) -> None:
+        """Be attached, and tell what comes."""
+        self._server.broker.access.handle(self._party, self.handler)
+        name = f"handler {uuid4().hex}"
+        self._guest = guest_of(identity_of(self._party), name)
+        client = Client(
+            BrokerAddress("inside"),
+            name=name,
+            reconnect=False,
+            dial=self._dial,
+            pending=PENDING_MOST,
+        )
+        async with client:
+            # What it asks for is in effect, or will be: nobody need be asked.
+            subscription = await client.attach(self._name, ack="manual", within=0.0)
+            self._denied = ""
+            await self._tell(subscription)
+
+    async def _tell(self, subscription: Subscription) -> None:
+        waiting: deque[Outgoing] = deque()
+        incoming = Incoming(self._name, self._source)
+        coming: asyncio.Task[None] | None = None
+
+        async def more() -> None:
+            while not waiting:
+                waiting.extend(incoming.feed(await subscription.next()))
+
+        try:
+            while True:
+                await self._deliver_again()
+                if not waiting:
+                    coming = coming or asyncio.ensure_future(more())
+                    asked = asyncio.ensure_future(self._asked.wait())
+                    try:
+                        await asyncio.wait((coming, asked), return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        asked.cancel()
+                    if not coming.done():
+                        continue
+                    coming.result()
+                    coming = None
+                await asyncio.sleep(self.way.wait(self._party))
+                if self.way.count(self._party, PENDING_MOST) > 1 and len(waiting) < PENDING_MOST:
+                    for told in subscription.pending():
+                        waiting.extend(incoming.feed(told))
+                count = self.way.count(self._party, len(waiting))
+                await self._hand_over([waiting.popleft() for _ in range(count)])
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+
+    async def _hand_over(self, some: list[Outgoing]) -> None:
+        """Tell some, and say that they were had; `_Failed` if that did not succeed now."""
+        outcome = await self._try(some)
+        self._be_patient(outcome)
+        if outcome.fate is Fate.GONE:
+            await self._suspend(outcome)
+        elif outcome.fate is Fate.TAKEN:
+            self._burying = False
+            done = [one.number for one in some if one.is_last]
+            if done:
+                self._server.driver.ask(self._party, requests.Told(done[-1]))
+        else:
+            for one in some:
+                await self._bury(one, outcome)
+        self._patience.succeeded()
+
+    async def _deliver_again(self) -> None:
+        """Deliver the letters that somebody has asked for again."""
+        self._asked.clear()
+        known = self._server.edge.parties.get(self._party)
+        letters = [] if known is None else known.letters.to_deliver()
+        while letters:
+            await asyncio.sleep(self.way.wait(self._party))
+            count = self.way.count(self._party, len(letters))
+            some, letters = letters[:count], letters[count:]
+            again = [Outgoing(one.id, 0, one.data) for one in some]
+            outcome = await self._try(again)
+            self._be_patient(outcome)
+            if outcome.fate is Fate.TAKEN:
+                ids = tuple(one.id for one in some)
+                await self._ask(partial(requests.Discard, letters=ids))
+            elif outcome.fate is Fate.GONE:
+                await self._suspend(outcome)
+            else:
+                for letter, one in zip(some, again, strict=True):
+                    await self._bury(one, outcome, letter.attempts)
+            self._patience.succeeded()
+
+    def _be_patient(self, outcome: Outcome) -> None:
+        """Raise `_Failed` if it is to be tried again."""
+        if outcome.fate is Fate.LATER:
+            delay = self._patience.failed(outcome.why, outcome.after)
+            if delay is not None:
+                raise _Failed(delay)
+
+    async def _try(self, some: list[Outgoing]) -> Outcome:
+        if self._finishing:
+            raise _Over
+        self._patience.begin(f"{some[0].number} {some[0].id}")
+        generation = self._server.edge.parties[self._party].generation
+        self.handing_over = True
+        try:
+            outcome = await self.way.hand_over(self._party, generation, self.handler, some)
+        finally:
+            self.handing_over = False
+        if outcome.fate is Fate.TAKEN:
+            self._tally.taken += len(some)
+        else:
+            self._tally.failed += 1
+        return outcome
+
+    async def _bury(self, one: Outgoing, outcome: Outcome, before: int = 0) -> None:
+        attempts = before + self._patience.attempts
+        # Of many in a row the first says enough.
+        say = log.debug if self._burying else log.warning
+        self._burying = True
+        self._tally.buried += 1
+        say("a dead letter", party=self._party, letter=one.id, why=outcome.why)
+        now = self._server.clock.now()
+        letter = Letter(one.id, outcome.why, attempts, now, one.body)
+        await self._ask(lambda name: requests.Bury(name, one.number, letter))
+
+    async def _suspend(self, outcome: Outcome) -> None:
+        """Nothing is wanted there any more: all is kept until its owner says where to."""
+        log.warning("a subscription is suspended", party=self._party, why=outcome.why)
+        self._denied = f"{outcome.why}: suspended"
+        await self._ask(requests.Suspend)
+        raise _Over
+
+    async def _ask(self, make: Callable[[str], requests.Request]) -> None:
+        """Ask the broker, and wait until that is kept."""
+        done: asyncio.Future[None] = self._server.loop.create_future()
+
+        def replied(reply: Reply) -> None:
+            if not done.done():
+                done.set_result(None)
+
+        self._server.driver.ask(self._party, make(self._server.await_reply(replied)))
+        await done

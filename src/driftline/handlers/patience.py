@@ -1,0 +1,52 @@
+"""When is something tried again that failed, and when is it given up?
+
+Twice as long each time, never longer than a bound, and a little at random, so that those who lost
+the same receiver do not all come back at once. Who says how long to wait is waited for, within the
+same bound: nobody can make a broker wait for a year, or come back at once forever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from driftline.handlers.outcome import Patient
+
+
+class Patience:
+    """How often one thing was tried, and since when. Another thing is tried from the beginning."""
+
+    def __init__(
+        self, settings: Patient, clock: Callable[[], float], random: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._id = ""
+        self._began = 0.0
+        self.attempts = 0
+        self.why = ""
+
+    def begin(self, id: str) -> None:
+        """This is tried now."""
+        if id != self._id or not self.attempts:
+            self._id, self._began, self.attempts = id, self._clock(), 0
+        self.attempts += 1
+
+    def succeeded(self) -> None:
+        """It was taken, or given up: nothing is wrong."""
+        self.attempts, self.why = 0, ""
+
+    def failed(self, why: str, after: float | None = None) -> float | None:
+        """How long to wait before it is tried again; None: no longer."""
+        self.why = why
+        settings = self._settings
+        if self.attempts >= settings.attempts:
+            return None
+        # No number is made that a float cannot hold, however often it is tried.
+        doubled = settings.first * 2.0 ** min(self.attempts - 1, 60)
+        delay = min(doubled, settings.longest) * (0.5 + self._random() / 2)
+        if after is not None:
+            delay = min(max(delay, after), settings.longest)
+        if self._clock() + delay - self._began > settings.give_up:
+            return None
+        return delay

@@ -1,0 +1,203 @@
+"""How is something handed over to a webhook?
+
+One POST with a CloudEvent, signed. What counts is the answer's status, and of the answer nothing
+else: it is not shown to anybody, hardly read, and a redirection is not followed. Who could choose
+where a broker connects to, or read what it gets there, would see what only the broker can reach.
+
+Which way it may err: an answer that is lost on its way counts as none, so the receiver gets the
+same again, under the same id. Never the other way: what was not answered with 2xx was not had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from driftline.errors import InvalidValue, NotSupported
+from driftline.handlers.outcome import TAKEN, Fate, Outcome
+from driftline.handlers.outgoing import Outgoing, stable_id
+from driftline.handlers.signing import derived, secret_text, signed
+from driftline.model.value import show
+from driftline.net.web_address import WebAddress
+from driftline.net.webhooks import Webhooks as Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+_READ_MOST = 1 << 14
+"""So many bytes of an answer are read, so that its connection can be used again."""
+_LATER = frozenset({408, 425, 429})
+
+
+class Webhooks:
+    """The webhooks of one broker. See `Way`."""
+
+    def __init__(self, broker: str, settings: Settings) -> None:
+        self.patience = self._settings = settings
+        self._broker = broker
+        self._master = settings.master()
+        self._allowed = settings.prefixes()
+        self._client = _client(settings)
+        self._at_once = asyncio.Semaphore(int(settings.at_once))
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def address(self, handler: str) -> WebAddress:
+        """The address of a handler; `InvalidValue` if nothing may be sent there."""
+        found = WebAddress.of(handler, "handler")
+        if str(found) != handler:
+            raise InvalidValue("handler", f"the plain form, {found}", show(handler))
+        if not any(one.covers(found) for one in self._allowed):
+            wanted = "an address that webhooks may go to from here"
+            raise InvalidValue("handler", wanted, show(found.place))
+        return found
+
+    def secret(self, party: str, generation: int) -> str:
+        """What is signed with for a durable subscription."""
+        return secret_text(derived(self._master, party, generation))
+
+    def wait(self, party: str) -> float:
+        """See `Way`."""
+        return 0.0
+
+    def count(self, party: str, waiting: int) -> int:
+        """See `Way`."""
+        return 1
+
+    async def hand_over(
+        self, party: str, generation: int, handler: str, some: list[Outgoing]
+    ) -> Outcome:
+        """See `Way`."""
+        (one,) = some
+        address = self.address(handler)
+        host = self._hosts.setdefault(
+            address.place, asyncio.Semaphore(int(self._settings.per_host))
+        )
+        async with host, self._at_once:
+            # With the secret before this one too: a receiver changes over when it likes.
+            generations = (generation, generation - 1) if generation else (0,)
+            secrets = [self.secret(party, each) for each in generations]
+            id = stable_id(self._broker, party, one.id)
+            headers = signed(id, one.body, secrets, time.time())
+            headers["content-type"] = "application/cloudevents+json; charset=utf-8"
+            return await self._post(address, headers, one.body)
+
+    async def _post(self, address: WebAddress, headers: dict[str, str], body: bytes) -> Outcome:
+        import httpx
+
+        try:
+            # Of httpx's own bounds each is for one step; a receiver could take one after another.
+            async with asyncio.timeout(self._settings.timeout):
+                async with self._client.stream(
+                    "POST", _url(address), content=body, headers=headers
+                ) as answer:
+                    outcome = judged(answer.status_code, answer.headers.get("retry-after"))
+                    with suppress(httpx.HTTPError, TimeoutError):
+                        await _read_little(answer)
+                    return outcome
+        except TimeoutError:
+            return Outcome(Fate.LATER, f"no answer within {self._settings.timeout:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
+            return Outcome(Fate.LATER, _reason(problem))
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._client.aclose()
+
+
+def _url(address: WebAddress) -> httpx.URL:
+    """The address as the library has it, which must be as we have it."""
+    import httpx
+
+    url = httpx.URL(str(address))
+    host = address.host.strip("[]")
+    port = url.port or {"https": 443, "http": 80}[url.scheme]
+    path = address.path + (f"?{address.query}" if address.query else "")
+    if (url.scheme, url.host, port) != (address.scheme, host, address.port) or (
+        url.raw_path.decode() != path or url.userinfo
+    ):
+        raise httpx.InvalidURL("it can be read in two ways")
+    return url
+
+
+async def _read_little(answer: httpx.Response) -> None:
+    size = 0
+    async for chunk in answer.aiter_raw():
+        size += len(chunk)
+        if size > _READ_MOST:
+            return
+
+
+def judged(
+    status: int, retry_after: str | None = None, now: Callable[[], float] = time.time
+) -> Outcome:
+    """What an answer means.
+
+    >>> [judged(status).fate.value for status in (204, 302, 404, 410, 503)]
+    ['taken', 'refused', 'refused', 'gone', 'later']
+    >>> judged(429, "7")
+    Outcome(fate=<Fate.LATER: 'later'>, why='the receiver answered 429', after=7.0)
+    """
+    why = f"the receiver answered {status}"
+    if 200 <= status < 300:
+        return TAKEN
+    if status == 410:
+        return Outcome(Fate.GONE, why)
+    if status in _LATER or status >= 500:
+        return Outcome(Fate.LATER, why, _seconds(retry_after, now))
+    if 300 <= status < 400:
+        why += ", and redirections are not followed"
+    return Outcome(Fate.REFUSED, why)
+
+
+def _seconds(said: str | None, now: Callable[[], float]) -> float | None:
+    """How long to wait, from a number of seconds or a date; None: nothing that can be read."""
+    if said is None or len(said) > 40:
+        return None
+    if said.isascii() and said.isdigit():
+        return float(min(int(said), 1 << 31))
+    try:
+        date = parsedate_to_datetime(said)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.fromtimestamp(now(), UTC)).total_seconds())
+
+
+def _reason(problem: Exception) -> str:
+    """What kind of failure it was: more may say what lies where only the broker can look."""
+    import httpx
+
+    if isinstance(problem, httpx.ConnectError):
+        return "the receiver cannot be reached"
+    if isinstance(problem, httpx.InvalidURL):
+        return "the address can be read in two ways"
+    if isinstance(problem, httpx.RemoteProtocolError):
+        return "the receiver did not answer in HTTP, or ended the connection"
+    return "the connection to the receiver was lost"
+
+
+def _client(settings: Settings) -> httpx.AsyncClient:
+    try:
+        import httpx
+    except ImportError:
+        raise NotSupported("webhooks", "they need httpx: pip install driftline[open]") from None
+
+    # It would say each address, and those may be secrets.
+    for name in ("httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return httpx.AsyncClient(
+        verify=settings.trust(),
+        trust_env=False,  # No proxy of the environment's, and no passwords from ~/.netrc.
+        follow_redirects=False,
+        timeout=settings.timeout,
+        limits=httpx.Limits(max_connections=int(settings.at_once), max_keepalive_connections=16),
+        headers={"user-agent": "driftline", "accept": "*/*"},
+    )

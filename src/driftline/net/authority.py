@@ -1,0 +1,188 @@
+"""How do people who only want to try it come by certificates and tokens?
+
+A folder is an authority of one's own: it signs the certificates of brokers and parties, and tokens.
+It is for trying and for small places. Where there is an authority already, use that: nothing of
+Driftline's depends on this one.
+
+    ca.pem, ca.key                  who is believed, and with what it signs
+    tokens.pub, tokens.key          the same for tokens
+    broker-NAME.pem, .key           a broker's certificate and key
+    party-NAME.pem, .key            a party's, for those who use certificates instead of tokens
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from driftline.errors import FileRefused, InvalidValue
+from driftline.model.value import show
+from driftline.net.certificates import broker_uri, party_uri
+from driftline.net.secrets import read_secret, write_private
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+DAYS = 825
+TOKEN_SECONDS = 8 * 3600.0
+_ALGORITHM = "EdDSA"
+_LATE = datetime.timedelta(minutes=5)
+"""Clocks differ: what is signed now counts a little earlier."""
+_HOST = re.compile(r"[A-Za-z0-9*.-]+")
+
+
+def create(folder: Path) -> list[Path]:
+    """Make an authority in a folder that has none; what was written."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "ca.key").exists():
+        raise FileRefused(str(folder), None, "there is an authority already")
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _signed(key, key, None, "Driftline authority", [])
+    signer = ed25519.Ed25519PrivateKey.generate()
+    write_private(folder / "ca.key", _private(key))
+    (folder / "ca.pem").write_bytes(_pem(certificate))
+    write_private(folder / "tokens.key", _private(signer))
+    (folder / "tokens.pub").write_bytes(_public(signer.public_key()))
+    return [folder / name for name in ("ca.pem", "ca.key", "tokens.pub", "tokens.key")]
+
+
+def sign_broker(folder: Path, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
+    """A certificate for a broker that is reached by these hosts, and its key: their files."""
+    return _issue(folder, f"broker-{quote(name, safe='')}", name, broker_uri(name), hosts)
+
+
+def sign_party(folder: Path, identity: str) -> tuple[Path, Path]:
+    """A certificate for a party, and its key: their files."""
+    return _issue(folder, f"party-{quote(identity, safe='')}", identity, party_uri(identity), ())
+
+
+def sign_token(
+    folder: Path, identity: str, now: float, seconds: float = TOKEN_SECONDS, audience: str = ""
+) -> str:
+    """A token for a party, which counts for so long from now on (seconds since 1970)."""
+    import jwt
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if not identity:
+        raise InvalidValue("party", "a name", show(identity))
+    if not 0 < seconds <= 10 * 365 * 86_400:
+        raise InvalidValue("seconds", "more than 0, at most ten years", show(seconds))
+    key = load_pem_private_key(read_secret(folder / "tokens.key"), None)
+    claims = {
+        "sub": identity,
+        "aud": audience or "driftline",
+        "iat": int(now),
+        "exp": int(now + seconds),
+    }
+    return jwt.encode(claims, key, algorithm=_ALGORITHM)  # type: ignore[arg-type]
+
+
+def _issue(folder: Path, file: str, name: str, uri: str, hosts: Sequence[str]) -> tuple[Path, Path]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    authority_key = load_pem_private_key(read_secret(folder / "ca.key"), None)
+    assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
+    authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
+    names += [_host(one) for one in hosts]
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _signed(key, authority_key, authority, name, names)
+    key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
+    write_private(key_file, _private(key))
+    certificate_file.write_bytes(_pem(certificate))
+    return certificate_file, key_file
+
+
+def _host(text: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        if not _HOST.fullmatch(text):
+            raise InvalidValue("host", "a name or an address of a machine", show(text)) from None
+        return x509.DNSName(text)
+
+
+def _signed(
+    key: EllipticCurvePrivateKey,
+    by: EllipticCurvePrivateKey,
+    authority: x509.Certificate | None,
+    name: str,
+    alternatives: Sequence[x509.GeneralName],
+) -> x509.Certificate:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    now = datetime.datetime.now(datetime.UTC)
+    is_authority = authority is None
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if authority is None else authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _LATE)
+        .not_valid_after(now + datetime.timedelta(days=10 * DAYS if is_authority else DAYS))
+        .add_extension(
+            x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), True
+        )
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=not is_authority,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                key_cert_sign=is_authority,
+                crl_sign=is_authority,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            True,
+        )
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(by.public_key()), False)
+    )
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), False)
+        # A broker is dialled, and dials.
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
+    return builder.sign(by, hashes.SHA256())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _private(key: object) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.private_bytes(  # type: ignore[attr-defined, no-any-return]
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _public(key: object) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.public_bytes(  # type: ignore[attr-defined, no-any-return]
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )

@@ -1,0 +1,207 @@
+"""How does any Spark program read from a broker?
+
+As the source `driftline-broker`, a durable subscription whose numbers are the offsets of batches.
+The broker keeps what is not committed, so a batch that Spark repeats has the same rows.
+
+    from driftline.spark.broker_source import BrokerSource
+
+    spark.dataSource.register(BrokerSource)
+    spark.readStream.format("driftline-broker").options(
+        address="driftline://127.0.0.1:7400", subscription="mine", text="SELECT * FROM quote"
+    ).load()
+
+    address         of the broker; `authority` is a file, for driftlines://
+    subscription    the name of the durable subscription
+    text, params    what it asks for; parameters as a JSON object
+    limit           so many rows in a batch, at most (100,000)
+
+    number   long      of the durable subscription
+    value    string    the event, a CloudEvent as JSON; null where there is but a gap
+    gap      boolean   is something missing before it?
+
+Only the driver speaks with the broker, as whoever $DRIFTLINE_TOKEN says. Spark commits a batch when
+it plans the next: until then the broker keeps it. A pipeline does not wait for that (`arriving`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from driftline.errors import InvalidValue, PipelineFailed
+from driftline.language.cloudevents import event_to
+from driftline.recorded.config import InputConfig
+from driftline.spark.taking import Taken, Taking
+
+NAME = "driftline-broker"
+SCHEMA = pa.schema([("number", pa.int64()), ("value", pa.string()), ("gap", pa.bool_())])
+_OPTIONS = ("address", "subscription", "text", "params", "authority", "limit")
+_AT_ONCE = 100_000
+
+
+class BrokerSource(DataSource):
+    """The source, for `spark.dataSource.register`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called."""
+        return NAME
+
+    def schema(self) -> str:
+        """Events with their numbers."""
+        return "number BIGINT, value STRING, gap BOOLEAN"
+
+    def streamReader(self, schema: Any) -> BrokerReader:
+        """Who reads it batch by batch."""
+        return BrokerReader(self.options)
+
+
+@dataclass
+class Rows(InputPartition):
+    """A batch itself: only the driver speaks with the broker."""
+
+    content: bytes
+
+
+class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what has numbers in (start, end]."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._said = _input(options)
+        self._limit = int(options.get("limit", _AT_ONCE))
+        self._taking: Taking | None = None
+        self._held: list[Taken] = []
+        """What was taken, and is not committed."""
+        self._target: int | None = None
+
+    def _attached(self) -> Taking:
+        if self._taking is None:
+            taking = Taking(self._said.address, self._said.authority)
+            try:
+                # Spark says later what is committed; what comes again is known by its number.
+                taking.attach(self._said.subscription, self._said.standing)
+            except BaseException:
+                taking.close()
+                raise
+            self._taking = taking
+        return self._taking
+
+    def initialOffset(self) -> dict[str, int]:
+        """Whatever the broker has kept."""
+        return {"number": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is kept now is all there is."""
+        self._target = self._attached().kept_up_to
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """So many rows."""
+        return ReadMaxRows(self._limit)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """How far the next batch goes."""
+        rows = self._limit
+        if isinstance(limit, ReadMaxRows):
+            rows = limit.max_rows
+        elif isinstance(limit, ReadAllAvailable):
+            rows = 1 << 40
+        taking, first = self._attached(), start["number"]
+        while len(self._between(first, None)) < rows:
+            if self._target is None:
+                some = taking.take(_AT_ONCE)
+            else:
+                some = self._taken_up_to(self._target)
+            self._held += some
+            if not some:
+                break
+        found = self._between(first, self._target)[:rows]
+        return {"number": found[-1].number} if found else start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Rows]:
+        """The rows, in one share."""
+        first, last = start["number"], end["number"]
+        if first >= last:
+            return []
+        while self._attached().reached < last:
+            # It was planned by whoever came before.
+            self._held += self._taken_up_to(last)
+        return [Rows(_bytes_of(self._between(first, last)))]
+
+    def _taken_up_to(self, number: int) -> list[Taken]:
+        try:
+            return self._attached().take_up_to(number, _AT_ONCE)
+        except TimeoutError:
+            why = f"{self._said.subscription} has nothing up to number {number}, which was there"
+            why += " before: has it lost its journal, or does another take it too?"
+            raise PipelineFailed(f"reading from {self._said.address}", why) from None
+
+    def _between(self, first: int, last: int | None) -> list[Taken]:
+        return [
+            one for one in self._held if one.number > first and (last is None or one.number <= last)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a batch."""
+        assert isinstance(partition, Rows)
+        with pa.ipc.open_stream(partition.content) as stream:
+            yield from stream
+
+    def commit(self, end: dict[str, int]) -> None:
+        """All up to here is done with: the broker need not keep it."""
+        self._held = self._between(end["number"], None)
+        self._attached().acknowledge(end["number"])
+
+    def stop(self) -> None:
+        """Leave the broker."""
+        if self._taking is not None:
+            self._taking.close()
+            self._taking = None
+
+
+def _input(options: Mapping[str, str]) -> InputConfig:
+    """What the options say; InvalidValue for what they cannot."""
+    # Spark hands on all names as they were written, and knows no difference of case.
+    said = {name.lower(): value for name, value in options.items()}
+    for name in ("address", "subscription", "text"):
+        if name not in said:
+            raise InvalidValue("options", f"{', '.join(_OPTIONS)}", f"no {name}")
+    unknown = [name for name in said if name not in _OPTIONS]
+    if unknown:
+        raise InvalidValue("options", f"{', '.join(_OPTIONS)}", unknown[0])
+    try:
+        params = msgspec.json.decode(said.get("params", "{}"), type=dict[str, Any])
+    except msgspec.DecodeError as problem:
+        raise InvalidValue("params", "a JSON object", str(problem)) from None
+    made = InputConfig(
+        said["address"], said["subscription"], said["text"], params, said.get("authority")
+    )
+    _ = made.standing
+    return made
+
+
+def _bytes_of(rows: list[Taken]) -> bytes:
+    values = [
+        None if one.event is None else msgspec.json.encode(event_to(one.event)).decode()
+        for one in rows
+    ]
+    arrays = [
+        pa.array([one.number for one in rows], pa.int64()),
+        pa.array(values, pa.string()),
+        pa.array([one.gap for one in rows], pa.bool_()),
+    ]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

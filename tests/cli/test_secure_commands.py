@@ -1,0 +1,185 @@
+"""`secure`, `config`: does the handbook make a broker that is closed, step by step?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes import Running, served, until
+
+HANDBOOK = Path(__file__).parents[2] / "docs" / "howto" / "secure.md"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def handbook(tmp_path_factory):
+    """A folder in which the first steps of the handbook were taken, as they stand there."""
+    folder = tmp_path_factory.mktemp("secure")
+    tools = folder / "bin"
+    tools.mkdir()
+    command = tools / "driftline"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m driftline "$@"\n')
+    command.chmod(0o755)
+    block = re.findall(r"```bash\n(.*?)```", HANDBOOK.read_text(), re.DOTALL)[0]
+    steps, serve = block.rstrip().rsplit("\n", 1)
+    assert serve == "driftline serve --config london.toml"
+    port = str(free_port())
+    path = f"{tools}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-e", "-c", steps.replace("7400", port)],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "london can begin, and is for those who prove who they are" in ran.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def london(handbook):
+    with served(handbook, "--config", handbook / "london.toml") as (process, address):
+        yield process, address.replace("driftline://", "driftlines://")
+
+
+@pytest.fixture
+def token(driftline, handbook, monkeypatch):
+    def become(who: str) -> str:
+        signed = driftline("secure", "token", handbook / "keys", who).out.strip()
+        monkeypatch.setenv("DRIFTLINE_TOKEN", signed)
+        return signed
+
+    return become
+
+
+def test_alice_is_told_what_she_may_see(driftline, handbook, london, token, tmp_path):
+    process, address = london
+    authority = ("--authority", handbook / "keys" / "ca.pem")
+    shown = token("alice")
+    text = "SELECT * FROM quote WHERE price < :limit"
+    words = ("sub", address, text, "-p", "limit=10", "--json", *authority)
+    sub = Running(tmp_path, *words, DRIFTLINE_TOKEN=shown)
+    try:
+        until(lambda: "subscribed at" in sub.err or sub.process.poll() is not None)
+        token("feed")
+        words = ("quote", "symbol=IBM", "price=9.5", "volume=700")
+        assert driftline("pub", address, *words, *authority).code == 0
+        assert json.loads(sub.line())["values"] == {"symbol": "IBM", "price": 9.5}
+        ran = driftline("pub", address, "trade", "symbol=IBM", *authority)
+        assert (ran.code, "feed may not publish trade" in ran.err) == (6, True)
+        token("alice")
+        asks = "SELECT * FROM quote WHERE volume > 500"
+        ran = driftline("sub", address, asks, *authority)
+        assert (ran.code, "be told of quote with volume" in ran.err) == (6, True)
+        ran = driftline("top", address, "--once", "--every", 0.1, *authority)
+        assert "you may not operate london: only what is your own is shown" in ran.out
+        assert "Brokers" not in ran.out
+        assert text in ran.out
+        assert sub.end(signal.SIGINT) == 0
+        assert shown not in process.err
+    finally:
+        sub.kill()
+
+
+def test_who_shows_nothing_is_turned_away(driftline, handbook, london, monkeypatch):
+    _, address = london
+    monkeypatch.delenv("DRIFTLINE_TOKEN", raising=False)
+    authority = ("--authority", handbook / "keys" / "ca.pem")
+    ran = driftline("pub", address, "quote", "price=1", *authority)
+    assert ran.code == 6
+    assert "a token is needed" in ran.err
+    monkeypatch.setenv("DRIFTLINE_TOKEN_FILE", str(handbook / "missing"))
+    assert driftline("pub", address, "quote", "price=1", *authority).code == 4
+
+
+def test_lists_are_read_anew_on_sighup(driftline, handbook, london, token):
+    process, address = london
+    authority = ("--authority", handbook / "keys" / "ca.pem")
+    token("feed")
+    words = ("pub", address, "trade", "symbol=IBM", *authority)
+    assert driftline(*words).code == 6
+    file = handbook / "access.toml"
+    before = file.read_text()
+    file.write_text(
+        before.replace(
+            'on = ["quote"]\nattributes = ["symbol", "price", "v',
+            'on = ["trade"]\nattributes = ["symbol", "price", "v',
+        )
+    )
+    process.process.send_signal(signal.SIGHUP)
+    until(lambda: driftline(*words).code == 0)
+    file.write_text(before)
+    process.process.send_signal(signal.SIGHUP)
+    until(lambda: driftline(*words).code == 6)
+
+
+def test_every_setting_is_shown_with_where_it_comes_from(driftline, handbook, monkeypatch):
+    monkeypatch.setenv("DRIFTLINE_LIMITS_RATE", "500")
+    monkeypatch.setenv("DRIFTLINE_JOURNAL", "postgresql://me:secret@host/db")
+    monkeypatch.setenv("DRIFTLINE_LIMITS_RAET", "500")
+    file = handbook / "london.toml"
+    ran = driftline("config", "show", file, "--json")
+    found = {one["name"]: (one["value"], one["origin"]) for one in ran.data}
+    assert found["name"] == ("london", "file")
+    assert found["limits.rate"] == (500, "DRIFTLINE_LIMITS_RATE")
+    assert found["journal"] == ("postgresql://me:***@host/db", "DRIFTLINE_JOURNAL")
+    assert found["tokens.algorithm"] == ("EdDSA", "default")
+    assert found["tls.key"][1] == "file"
+    assert "secret" not in ran.out
+    ran = driftline("config", "check", file, "--json")
+    assert ran.data["closed"] is True
+    assert any("DRIFTLINE_LIMITS_RAET" in one for one in ran.data["doubts"])
+
+
+WRONG = [
+    ("access = 'missing.toml'", "No such file"),
+    ("[tls]\ncertificate = 'a.pem'", "at least certificate, key"),
+    ("[tls]\ncertificate = 'a.pem'\nkey = 'a.key'", "no certificate with its key"),
+    ("[tokens]\nkey = 'a.pub'\nalgorithm = 'none'", "one of EdDSA"),
+    ("[tokens]\nkey = 7", "the name of a file"),
+    ("[tokens]\nkey = 'a.pub'\naudience = 7", "a text"),
+    ("listen = '0.0.0.0:1'\naccess = 'missing.toml'", "anybody on the way"),
+    ("[limits]\nrate = 'many'", "a number"),
+    ("jurnal = 'x'", "came jurnal"),
+    ("journal = 'postgresql://me:secret@host/db'", "no password"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), WRONG)
+def test_a_configuration_that_does_not_hold_is_refused(driftline, tmp_path, text, why):
+    file = tmp_path / "broker.toml"
+    file.write_text(text)
+    for command in (("config", "check", file), ("serve", "--config", file)):
+        ran = driftline(*command)
+        assert ran.code == 4
+        assert why in ran.err
+        assert "secret" not in ran.err
+
+
+def test_an_authority_is_made_once_and_its_secrets_are_its_own(driftline, tmp_path):
+    keys = tmp_path / "keys"
+    assert driftline("secure", "init", keys).code == 0
+    again = driftline("secure", "init", keys)
+    assert (again.code, "already" in again.err) == (4, True)
+    assert driftline("secure", "broker", keys, "b", "--host", "not a host").code == 4
+    assert driftline("secure", "party", keys, "alice", "--json").data["key"].endswith(".key")
+    for secret in keys.glob("*.key"):
+        assert secret.stat().st_mode & 0o077 == 0
+    (keys / "tokens.key").chmod(0o644)
+    ran = driftline("secure", "token", keys, "alice")
+    assert (ran.code, "others can read" in ran.err) == (4, True)

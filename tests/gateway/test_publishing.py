@@ -1,0 +1,195 @@
+"""Do events come in over HTTP in every form that people have them in?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+import driftline as dl
+from tests.net.here import address, http, served
+
+OPEN = {"listen": "127.0.0.1:0", "body_bytes": 100_000, "patience": 0.5}
+CLOUD = {
+    "specversion": "1.0",
+    "id": "7",
+    "source": "/feed",
+    "type": "quote",
+    "time": "2026-01-31T09:30:00Z",
+    "subject": "IBM",
+    "data": {"price": 9.5, "firm": {"name": "IBM"}},
+}
+
+
+BINARY = {"ce-specversion": "1.0", "ce-type": "quote"}
+
+
+def run(test, within=60.0):
+    asyncio.run(asyncio.wait_for(test, within))
+
+
+def told(bodies):
+    """What somebody is told who asks for everything while these are posted, and the answers."""
+    found: list[dl.Event] = []
+    answers: list[httpx.Response] = []
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            dl.connect(address(server)) as client,
+            client.subscribe("SELECT *") as s,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            for headers, content in bodies:
+                answers.append(await web.post("/v1/events", content=content, headers=headers))
+            await client.confirm()
+            found.extend(one.event for one in s.pending())
+
+    run(test())
+    return found, answers
+
+
+def js(value):
+    return json.dumps(value).encode()
+
+
+def of_type(media, **more):
+    return {"content-type": media, **more}
+
+
+@pytest.mark.parametrize(
+    ("headers", "content"),
+    [
+        (of_type("application/cloudevents+json"), js(CLOUD)),
+        (of_type("application/cloudevents+json; charset=utf-8"), js(CLOUD)),
+        (of_type("application/cloudevents-batch+json"), js([CLOUD])),
+        (of_type("application/json"), js(CLOUD)),
+        (of_type("application/x-ndjson"), js(CLOUD) + b"\n\n"),
+        (
+            of_type(
+                "application/json",
+                **{f"ce-{name}": str(value) for name, value in CLOUD.items() if name != "data"},
+            ),
+            js(CLOUD["data"]),
+        ),
+    ],
+)
+def test_one_event_in_every_form(headers, content):
+    (event,), (answer,) = told([(headers, content)])
+    assert (answer.status_code, answer.json()) == (200, {"published": 1})
+    assert (event.type, event.id, event.source) == ("quote", "7", "/feed")
+    assert dict(event.attributes) == {"price": 9.5, "firm.name": "IBM", "ce_subject": "IBM"}
+
+
+@pytest.mark.parametrize(
+    ("media", "content", "attributes"),
+    [
+        ({}, b"", {}),
+        (of_type("application/vnd.quote+json"), b'{"price": 9.5}', {"price": 9.5}),
+    ],
+)
+def test_the_data_of_an_event_may_be_of_a_kind_of_its_own_or_none(media, content, attributes):
+    (event,), (answer,) = told([({**BINARY, **media}, content)])
+    assert answer.status_code == 200
+    assert dict(event.attributes) == attributes
+
+
+def test_events_by_hand_one_and_several_in_order():
+    many = [{"type": "tick", "n": n} for n in range(100)]
+    events, answers = told(
+        [
+            (of_type("application/json"), js({"type": "quote", "price": 9.5})),
+            (of_type("application/json"), js(many)),
+            (of_type("application/x-ndjson"), b"\n".join(map(js, many))),
+            (of_type("application/json"), b"[]"),
+        ]
+    )
+    assert [one.status_code for one in answers] == [200] * 4
+    assert [one.json()["published"] for one in answers] == [1, 100, 100, 0]
+    assert [one.attributes.get("n") for one in events] == [None, *range(100), *range(100)]
+
+
+def test_of_several_the_sound_ones_are_published_and_the_others_named():
+    some = [
+        {"type": "tick", "n": 1},
+        {"n": 2},
+        {"type": "tick", "n": [3]},
+        {"type": "tick", "n": 4},
+    ]
+    events, (answer,) = told([(of_type("application/json"), js(some))])
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["published"] == 2
+    assert [one["index"] for one in said["refused"]] == [1, 2]
+    assert "wanted a string, came nothing" in said["refused"][0]["detail"]
+    assert [one.attributes["n"] for one in events] == [1, 4]
+
+
+def test_a_request_that_is_repeated_is_heard_once():
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            dl.connect(address(server)) as client,
+            client.subscribe("SELECT *") as s,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            for id in ("7", "7", "8"):
+                said = await web.post("/v1/events?once=true", json={**CLOUD, "id": id})
+                assert said.json() == {"published": 1}
+            assert (await web.post("/v1/events?once=x", json=CLOUD)).status_code == 422
+            # Without an id nobody can tell.
+            nameless = {name: value for name, value in CLOUD.items() if name != "id"}
+            assert (await web.post("/v1/events?once=true", json=nameless)).status_code == 422
+            await client.confirm()
+            assert [one.event.id for one in s.pending()] == ["7", "8"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "status", "detail"),
+    [
+        (of_type("application/json"), b"{", 400, "JSON"),
+        (of_type("application/json"), b"\xff\xfe", 400, "JSON"),
+        (of_type("application/json"), b"[" * 50_000, 400, "JSON"),
+        (of_type("application/json"), b'{"type": 7}', 422, "a string"),
+        (of_type("application/json"), b"7", 422, "a JSON object"),
+        (of_type("application/json"), b'{"type": "$rows:x"}', 422, ""),
+        (of_type("application/json"), js({"type": "x", "y": "z" * 200_000}), 413, "at most"),
+        (of_type("application/cloudevents-batch+json"), js(CLOUD), 422, ""),
+        (of_type("text/plain"), js(CLOUD), 415, "application/json"),
+        ({}, js(CLOUD), 415, "no content type"),
+        (of_type("application/json", **{"ce-type": "quote"}), b"{}", 422, "ce-specversion"),
+        (of_type("application/json", **BINARY, **{"ce-data": "x"}), b"{}", 422, "ce-data"),
+    ],
+)
+def test_what_is_no_event_is_refused_and_said_why(headers, content, status, detail):
+    events, (answer,) = told([(headers, content)])
+    assert (answer.status_code, events) == (status, [])
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["status"] == status
+    assert detail in said["detail"]
+
+
+def test_a_body_that_does_not_end_in_time_is_not_waited_for():
+    async def test():
+        async with served(http=OPEN) as server:
+            host, _, port = http(server).removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100\r\n\r\n{"
+            )
+            assert b" 408 " in await asyncio.wait_for(reader.readline(), 5)
+            writer.close()
+            # A head that is not finished has no answer, and an end.
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /v1/events HTTP/1.1\r\nHost")
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+
+    run(test())

@@ -1,0 +1,320 @@
+"""Does mail go out over a real SMTP server, safely, once, and not too often?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
+
+import driftline as dl
+from driftline.handlers.mail import mail_of
+from driftline.handlers.outgoing import Outgoing
+from tests.net.here import address, eventually, served
+from tests.net.secured import Authority
+
+TEXT = "SELECT * FROM quote WHERE price < :limit"
+SENDER = "driftline@example.org"
+USER, PASSWORD = "driftline", "correct horse"
+
+
+class Post:
+    """What a mail server was handed, and what it is to answer."""
+
+    def __init__(self, *answers: str) -> None:
+        self.mails: list[EmailMessage] = []
+        self.envelopes: list[Envelope] = []
+        self.answers = [*answers]
+        self.recipients: list[str] = []
+        """How it answers to who the mail is for."""
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, to: str, options: Any):  # noqa: N802
+        if self.recipients:
+            return self.recipients.pop(0)
+        envelope.rcpt_tos.append(to)
+        return "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Envelope) -> str:  # noqa: N802
+        assert session.ssl is not None or session.authenticated is not True
+        answer = self.answers.pop(0) if self.answers else "250 OK"
+        if answer.startswith("250"):
+            self.envelopes.append(envelope)
+            self.mails.append(message_from_bytes(envelope.content, policy=default))
+        return answer
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("mail") / "keys")
+
+
+@pytest.fixture(scope="module")
+def tls(authority):
+    said = authority.tls("mail")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(said["certificate"], said["key"])
+    return context
+
+
+def authenticated(server, session, envelope, mechanism, data) -> AuthResult:
+    right = isinstance(data, LoginPassword) and data.password == PASSWORD.encode()
+    return AuthResult(success=right, handled=right)
+
+
+@pytest.fixture
+def server_of(tls):
+    """Starts a mail server with STARTTLS and passwords; the port of it."""
+    running = []
+
+    def start(post: Post, **options: Any) -> int:
+        said = {
+            "tls_context": tls,
+            "require_starttls": True,
+            "auth_required": True,
+            "authenticator": authenticated,
+            **options,
+        }
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = int(free.getsockname()[1])
+        one = Controller(post, hostname="127.0.0.1", port=port, **said)
+        one.start()
+        running.append(one)
+        return port
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+def table(authority: Authority, port: int, **said: Any) -> dict[str, Any]:
+    settings = {
+        "host": "127.0.0.1",
+        "port": port,
+        "sender": SENDER,
+        "allow": ["*@example.org"],
+        "user": USER,
+        "authority": str(authority.folder / "ca.pem"),
+        "first": 0.02,
+        "longest": 0.1,
+        "attempts": 3,
+    }
+    return {"email": settings | said}
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch):
+    monkeypatch.setenv("DRIFTLINE_EMAIL_PASSWORD", PASSWORD)
+
+
+def quote(price: float) -> dl.Event:
+    return dl.Event("quote", {"price": price})
+
+
+async def kept(client: Any, name: str = "alerts") -> None:
+    await client.durables.keep(name, TEXT, {"limit": 10})
+    await client.durables.redirect(name, "mailto:alice@example.org")
+
+
+async def settled(client: Any, **wanted: Any) -> Any:
+    for _ in range(1000):
+        one = await client.durables.get("alerts")
+        if all(getattr(one, key) == value for key, value in wanted.items()):
+            return one
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{one}, wanted {wanted}")
+
+
+def run(test: Any) -> None:
+    asyncio.run(asyncio.wait_for(test, 30))
+
+
+def test_a_mail_tells_people_and_programs_over_tls_with_a_password(authority, server_of):
+    post = Post()
+
+    async def test():
+        settings = table(authority, server_of(post))
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client, "alerts é")
+            await client.publish(quote(9.5))
+            await eventually(lambda: len(post.mails) == 1)
+        (mail,) = post.mails
+        assert post.envelopes[0].mail_from == SENDER
+        assert post.envelopes[0].rcpt_tos == ["alice@example.org"]
+        assert (mail["From"], mail["To"]) == (SENDER, "alice@example.org")
+        assert mail["Subject"] == "[alerts é] event quote"
+        assert mail["Auto-Submitted"] == "auto-generated"
+        assert mail["List-Id"].startswith("alerts é <")
+        assert mail["Message-ID"].endswith("@example.org>")
+        text = mail.get_body(("plain",)).get_content()
+        assert "price = 9.5" in text
+        (attached,) = mail.iter_attachments()
+        assert attached.get_content_type() == "application/cloudevents+json"
+        event = json.loads(attached.get_content())
+        assert event["data"]["values"] == {"price": 9.5}
+        assert event["type"] == "driftline.event"
+
+    run(test())
+
+
+def test_what_is_more_than_so_many_a_minute_is_gathered(authority, server_of):
+    post = Post()
+
+    async def test():
+        settings = table(authority, server_of(post), per_minute=2, gathered=30)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(0))
+            await settled(client, kept=0)
+            await client.durables.suspend("alerts")
+            await client.publish_many([quote(price / 10) for price in range(1, 21)])
+            await client.durables.resume("alerts")
+            await settled(client, kept=0)
+        one, many = post.mails
+        assert one["Subject"] == "[alerts] event quote"
+        assert many["Subject"] == "[alerts] 20 notifications"
+        (attached,) = many.iter_attachments()
+        assert attached.get_content_type() == "application/cloudevents-batch+json"
+        told = [event["data"]["values"]["price"] for event in json.loads(attached.get_content())]
+        assert told == [price / 10 for price in range(1, 21)]
+
+    run(test())
+
+
+def test_a_server_that_says_not_now_is_asked_again_with_the_same_mail(authority, server_of):
+    post = Post("451 later", "421 overloaded")
+    post.recipients = ["450 greylisted"]
+
+    async def test():
+        settings = table(authority, server_of(post), attempts=10)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(1))
+            one = await settled(client, kept=0)
+            assert (one.dead, one.failing) == (0, "")
+            assert len(post.mails) == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize("where", ["data", "recipient"])
+def test_what_is_refused_for_good_is_a_dead_letter_that_keeps_its_id(authority, server_of, where):
+    post = Post()
+    refused = "550 no such mailbox"
+    (post.answers if where == "data" else post.recipients).append(refused)
+
+    async def test():
+        settings = table(authority, server_of(post))
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish_many([quote(1)])
+            await settled(client, kept=0, dead=1)
+            (letter,) = await client.durables.dead("alerts")
+            assert (letter.why, letter.attempts) == ("the mail server answered 550", 1)
+            assert post.mails == []
+            await client.durables.redeliver("alerts")
+            await settled(client, dead=0)
+            (mail,) = post.mails
+            assert f"-{letter.id}@" in mail["Message-ID"]
+
+    run(test())
+
+
+def test_nothing_goes_out_without_tls_or_to_a_server_that_is_not_trusted(authority, server_of):
+    post = Post()
+    plain = {"tls_context": None, "require_starttls": False, "auth_required": False}
+
+    async def test():
+        for port, trusted in ((server_of(post, **plain), True), (server_of(post), False)):
+            # Without a name there is nothing else that would need TLS.
+            settings = table(authority, port, attempts=50, user="" if trusted else USER)
+            if not trusted:
+                del settings["email"]["authority"]  # Then those count whom the system trusts.
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client)
+                await client.publish(quote(1))
+                wanted = "the mail server cannot be reached, or not safely"
+                one = await settled(client, failing=wanted)
+                assert (one.kept, one.dead) == (1, 0)
+        assert post.mails == []
+
+    run(test())
+
+
+def test_a_wrong_password_buries_nothing(authority, server_of, monkeypatch, caplog):
+    monkeypatch.setenv("DRIFTLINE_EMAIL_PASSWORD", "wrong horse")
+    post = Post()
+
+    async def test():
+        settings = table(authority, server_of(post), attempts=100)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(1))
+            one = await settled(client, failing="the mail server does not know us (535)")
+            assert (one.kept, one.dead) == (1, 0)
+
+    run(test())
+    assert "wrong horse" not in caplog.text
+
+
+def test_letters_are_gathered_too_when_they_are_delivered_again(authority, server_of):
+    post = Post()
+    post.answers = ["550 no such mailbox"]
+
+    async def test():
+        settings = table(authority, server_of(post), per_minute=1)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await client.durables.keep("alerts", TEXT, {"limit": 10})
+            await client.publish_many([quote(1), quote(2), quote(3)])
+            await client.durables.redirect("alerts", "mailto:alice@example.org")
+            await settled(client, kept=0, dead=3)
+            await client.durables.redeliver("alerts")
+            await settled(client, dead=0)
+            assert [mail["Subject"] for mail in post.mails] == ["[alerts] 3 notifications"]
+
+    run(test())
+
+
+HOSTILE = "x\r\nBcc: mallory@evil.example\r\n\r\nbody\0\x1b[2J\u2028"
+
+
+def test_nothing_that_others_write_becomes_a_header_of_its_own():
+    event = {
+        "id": HOSTILE,
+        "time": HOSTILE,
+        "data": {"kind": "event", "type": HOSTILE, "key": HOSTILE, "values": {HOSTILE: HOSTILE}},
+    }
+    body = json.dumps(event).encode()
+    mail = mail_of(
+        [Outgoing("7", 7, body)],
+        broker="b",
+        party="alice/x",
+        name="x> <y@evil.example>, \u202e",
+        sender=SENDER,
+        to="alice@example.org",
+        now=0.0,
+    )
+    raw = mail.as_bytes()
+    back = message_from_bytes(raw, policy=default)
+    assert back["Bcc"] is None
+    assert b"\nBcc:" not in raw.split(b"\r\n\r\n")[0]
+    assert back["To"] == "alice@example.org"
+    assert back["List-Id"].count("<") == 1
+    assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
+    (attached,) = back.iter_attachments()
+    assert json.loads(attached.get_content()) == event
+
+
+def test_the_same_notifications_have_the_same_message_id():
+    some = [Outgoing(str(n), n, b'{"id": "x", "data": {"kind": "gap"}}') for n in (7, 9)]
+    names = {"broker": "b", "party": "alice/x", "name": "x", "sender": SENDER, "to": SENDER}
+    first, again = (mail_of(some, now=now, **names)["Message-ID"] for now in (1.0, 2.0))
+    other = mail_of(some[:1], now=1.0, **names)["Message-ID"]
+    assert first == again != other

@@ -1,0 +1,19 @@
+"""Does a broker in the open bear connections that mean it harm? See `hostile`."""
+
+from __future__ import annotations
+
+from tests.net.hostile import bear
+
+
+def test_hostile_connections(tmp_path):
+    borne, _ = bear(tmp_path, 108, 7)
+    assert len(borne.tried) == 27
+    assert borne.tried.total() == 108
+    # Somebody honest was served all the while, and told everything.
+    assert borne.honest["count"] > 20
+    # What remains are the durable subscriptions that were asked for, and the client that made them.
+    left = borne.left
+    assert left["connections"] <= 1
+    assert (left["http"], left["attached"], left["awaited"], left["behind"]) == (0, 0, 0, 0)
+    assert left["subscriptions"] <= 5
+    assert borne.rss_after < borne.rss_before + (300 << 20)
