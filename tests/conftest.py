@@ -7,6 +7,7 @@ DRIFTLINE_PROFILE=thorough tries forty times as many examples.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
@@ -109,10 +110,16 @@ def driftline(
     def run(*words: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["driftline", *map(str, words)])
         code: object = 0
+        root = logging.getLogger()
+        handlers, level = [*root.handlers], root.level
         try:
             main()
         except SystemExit as stop:
             code = stop.code
+        finally:
+            # A broker logs to what is standard error now, and will not be there any more.
+            root.handlers[:] = handlers
+            root.setLevel(level)
         printed = capsys.readouterr()
         return Ran(int(str(code or 0)), printed.out, printed.err)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -17,6 +17,7 @@ import pytest
 import websockets
 from httpx_sse import aconnect_sse
 
+from tests.net.here import eventually
 from tests.net.processes import Brokers
 
 KILLS = 3
@@ -41,19 +42,18 @@ class Follower:
         self.had.append((int(id), said["values"]["n"]))
         self.last = id
 
-    async def follow(self, is_over: Callable[[Follower], bool]) -> None:
-        while not is_over(self):
-            try:
-                await asyncio.wait_for(self.once(is_over), 20)
-            except LOST:
-                await asyncio.sleep(0.05)
+    async def follow(self) -> None:
+        while True:
+            with suppress(*LOST):
+                await self.once()
+            await asyncio.sleep(0.05)
 
-    async def once(self, is_over: Callable[[Follower], bool]) -> None:
+    async def once(self) -> None:
         raise NotImplementedError
 
 
 class BySse(Follower):
-    async def once(self, is_over: Callable[[Follower], bool]) -> None:
+    async def once(self) -> None:
         headers = {"Last-Event-ID": self.last} if self.last else {}
         path = f"/v1/subscriptions/{self.name}/stream"
         async with (
@@ -66,12 +66,10 @@ class BySse(Follower):
                 if event.event == "end":
                     return
                 self.take(event.id, json.loads(event.data))
-                if is_over(self):
-                    return
 
 
 class BySocket(Follower):
-    async def once(self, is_over: Callable[[Follower], bool]) -> None:
+    async def once(self) -> None:
         address = self.base.replace("http", "ws", 1) + "/v1/socket"
         async with websockets.connect(address) as socket:
             asked = {"do": "attach", "id": "a", "name": self.name, "after": self.last or "0"}
@@ -84,22 +82,24 @@ class BySocket(Follower):
                     self.connections += said["did"] == "attach"
                     continue
                 self.take(said["number"], said)
-                if is_over(self):
-                    return
 
 
 async def publish(base: str, until: asyncio.Event) -> int:
     """Counted events, each again and again until it is acknowledged; how many there were."""
     n = 0
     async with httpx.AsyncClient(base_url=base, timeout=5) as client:
-        while not until.is_set():
+        is_acknowledged = True
+        # The last one too: it may have been published although nobody has said so.
+        while not (until.is_set() and is_acknowledged):
             try:
                 said = await client.post("/v1/events", json={"type": "tick", "n": n})
                 said.raise_for_status()
             except LOST:
+                is_acknowledged = False
                 await asyncio.sleep(0.02)
-                continue
-            n += 1
+            else:
+                is_acknowledged = True
+                n += 1
     return n
 
 
@@ -110,14 +110,9 @@ def test_resumes_after_a_kill(tmp_path, kind):
             said = await client.put("/v1/subscriptions/all", json={"sql": SQL})
             assert said.status_code == 201
         enough = asyncio.Event()
-        sent: list[int] = []
-
-        def is_over(one: Follower) -> bool:
-            return bool(sent) and bool(one.had) and one.had[-1][1] == sent[0] - 1
-
         follower = kind(broker.http, "all")
         publishing = asyncio.create_task(publish(broker.http, enough))
-        following = asyncio.create_task(follower.follow(is_over))
+        following = asyncio.create_task(follower.follow())
         for _ in range(KILLS):
             had = len(follower.had)
             while len(follower.had) < had + 20:
@@ -125,9 +120,10 @@ def test_resumes_after_a_kill(tmp_path, kind):
             broker.kill()
             await asyncio.to_thread(broker.restart)
         enough.set()
-        sent.append(await publishing)
-        await asyncio.wait_for(following, 60)
-        check(follower, sent[0])
+        sent = await publishing
+        await eventually(lambda: follower.had[-1][1] == sent - 1, 60)
+        following.cancel()
+        check(follower, sent)
 
     with Brokers(tmp_path) as brokers:
         broker = brokers.start("b", http=HTTP)

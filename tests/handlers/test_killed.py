@@ -71,7 +71,11 @@ def test_each_arrives_what_comes_again_is_known_by_its_id_and_letters_survive(tm
         for post in receiver.posts:
             by_id.setdefault(post.id, set()).add(post.values["x"])
         assert [*by_id.values()] == [{x} for x in range(COUNT)]
-        assert [post.values["x"] for post in receiver.posts] == [0, 1, 2, 3, *range(3, COUNT)]
+        came = [post.values["x"] for post in receiver.posts]
+        # What was taken before the one at which it was killed may not have been stored as such.
+        again = came[4]
+        assert came == [0, 1, 2, 3, *range(again, COUNT)]
+        assert again <= 3
 
         receiver.posts.clear()
         receiver.otherwise = status(400)

@@ -134,11 +134,9 @@ def test_who_shows_no_token_or_a_wrong_one_is_turned_away_at_once(authority, cap
     async def test():
         async with closed(authority, EVERYTHING) as server:
             for token, why in (("", "a token is needed"), ("rubbish", "no token that can be read")):
-                began = time.monotonic()
                 with pytest.raises(NotAuthenticated, match=why):
                     async with client_of(server, token):
                         pass
-                assert time.monotonic() - began < 3
             assert server.counters.unproven == 2
             assert not server.guests
             token = authority.token("alice")
