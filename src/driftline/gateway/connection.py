@@ -7,7 +7,9 @@ whoever does not finish the head of a request, or connects and says nothing, is 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections.abc import Sequence
 from typing import Any
 
 from uvicorn.config import Config
@@ -16,9 +18,12 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from driftline.net.http import Http
+from driftline.net.listening import Listening, Unheard
 
 _HEAD_BYTES = 32 << 10
 _KEEP_ALIVE = 30
+_ROOM = 20
+"""Of all connections, where there are too many, one in so many goes."""
 STALLED = 60.0
 """Who takes nothing of what is sent for so many seconds is gone."""
 
@@ -54,8 +59,28 @@ class Connections(ServerState):
         super().__init__()
         self.http = http
         self.turned_away = 0
-
         self._closing: set[Any] = set()
+
+    def make_room(self) -> bool:
+        """Is there room for one more? If not, those go who have asked for nothing for longest.
+
+        Some at once, so that not everybody is looked at for each who comes.
+        """
+        most = self.http.connections
+        if len(self.connections) < most:
+            return True
+        idle = [one for one in self.connections if isinstance(one, Visit) and not one.is_busy()]
+        idle.sort(key=lambda one: one.since)
+        going = idle[: max(1, most // _ROOM)]
+        for one in going:
+            self.turn_away(one)
+        return bool(going)
+
+    def turn_away(self, one: Visit) -> None:
+        """End a connection on which nothing is asked for."""
+        self.turned_away += 1
+        self.connections.discard(one)
+        one.transport.abort()
 
     def look_after(self, loop: asyncio.AbstractEventLoop) -> None:
         """Forget who has been leaving for long.
@@ -130,12 +155,15 @@ class Visit(_Reading, H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._all = server_state
         self._impatient: asyncio.TimerHandle | None = None
+        self.since = 0.0
+        """When something was said on it last, by the loop's clock; 0: it was not let in."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= self._all.http.connections:
+        if not self._all.make_room():
             self._all.turned_away += 1
             transport.abort()
             return
+        self.since = self.loop.time()
         # What proves who it is, if not a token; requests see it as a part of their state.
         certificate = transport.get_extra_info("peercert")
         self.app_state = {**self.app_state, "certificate": certificate or None}
@@ -143,8 +171,9 @@ class Visit(_Reading, H11Protocol):
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
+        self.since = self.loop.time()
         super().data_received(data)
-        if self._is_busy() or self not in self.connections:  # A WebSocket has it by now.
+        if self.is_busy() or self not in self.connections:  # A WebSocket has it by now.
             self._stop_waiting()
         else:
             self._wait_for_head()
@@ -160,11 +189,10 @@ class Visit(_Reading, H11Protocol):
 
     def _give_up(self) -> None:
         self._impatient = None
-        if not self._is_busy():
-            self._all.turned_away += 1
-            self.transport.abort()
+        if not self.is_busy():
+            self._all.turn_away(self)
 
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Is a request being answered?"""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
@@ -184,23 +212,28 @@ class Visit(_Reading, H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self.goes_on()
-        if self in self.connections:  # It was not turned away at once.
+        if self.since:
             super().connection_lost(exc)
 
 
-async def listen(
-    settings: Config, state: Connections, sock: Any, tls: ssl.SSLContext | None
-) -> asyncio.Server:
+def listen(
+    settings: Config,
+    state: Connections,
+    sockets: Sequence[socket.socket],
+    tls: ssl.SSLContext | None,
+    unheard: Unheard,
+) -> Listening:
     """Let people in."""
     loop = asyncio.get_running_loop()
     settings.load()
-    patience = state.http.patience
     state.look_after(loop)
-    return await loop.create_server(
+    listening = Listening(
+        sockets,
         lambda: Visit(settings, state, {}, loop),
-        sock=sock,
-        ssl=tls,
-        ssl_handshake_timeout=None if tls is None else patience,
-        ssl_shutdown_timeout=None if tls is None else patience,
-        backlog=1024,
+        tls=tls,
+        patience=state.http.patience,
+        most=state.http.connections,
+        unheard=unheard,
     )
+    listening.begin()
+    return listening

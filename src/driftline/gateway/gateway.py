@@ -33,9 +33,9 @@ from driftline.gateway.problems import Refused, problem_of
 from driftline.gateway.routes import ROUTES, Route, V
 from driftline.gateway.visitors import Visitors
 from driftline.model.value import show
-from driftline.net.address import Address, cannot_listen
 from driftline.net.config import Config
 from driftline.net.inside import Count
+from driftline.net.listening import Listening, address_of, bound
 from driftline.net.logs import Log
 from driftline.net.server import Server
 
@@ -55,7 +55,7 @@ class Gateway:
         self._tls = None if config.tls is None else config.tls.renewable()
         self._state = Connections(self.http)
         self._thread: threading.Thread | None = None
-        self._listening: asyncio.Server | None = None
+        self._listening: Listening | None = None
         self.address = self.http.address
         self.unfinished = 0
         """Bytes of bodies that are not whole."""
@@ -65,9 +65,8 @@ class Gateway:
     async def start(self, server: Server) -> None:
         """See `Door`."""
         self.server = server
-        sock = _bound(self.http.address)
-        name = sock.getsockname()
-        self.address = Address(name[0], name[1])
+        sockets = bound(self.http.address)
+        self.address = address_of(sockets[0])
         self._loop = PoliteLoop()
         self._loop.turns = server.turns
         # The broker's loop asks for the interpreter whenever something has come. While requests are
@@ -77,14 +76,18 @@ class Gateway:
             target=self._loop.run_forever, name="driftline-http", daemon=True
         )
         self._thread.start()
-        await self._there(self._open(sock))
+        await self._there(self._open(sockets))
 
-    async def _open(self, sock: socket.socket) -> None:
+    async def _open(self, sockets: list[socket.socket]) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self.visitors = Visitors(self.server, self.http)
         settings = settings_of(self._app(), self.http)
         tls = None if self._tls is None else self._tls.context
-        self._listening = await listen(settings, self._state, sock, tls)
+        self._listening = listen(settings, self._state, sockets, tls, self._unheard)
+
+    def _unheard(self, peer: str, why: str) -> None:
+        self._state.turned_away += 1
+        log.stranger("turned away", peer=peer, why=why)
 
     async def _there(self, what: Coroutine[Any, Any, T]) -> T:
         """Do something on the gateway's own loop."""
@@ -256,17 +259,3 @@ async def _failed(request: Request, problem: Exception) -> Response:
     where = "".join(traceback.format_exception(problem))
     log.error("a request failed", method=request.method, path=request.url.path, where=where)
     return Refused(500, "something went wrong here, which was noted").response()
-
-
-def _bound(at: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
-    # Without the protocol asyncio would not know that it is TCP, and answers would wait for more.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((at.host, at.port))
-        sock.setblocking(False)
-    except OSError as problem:
-        sock.close()
-        raise cannot_listen(at, problem) from None
-    return sock

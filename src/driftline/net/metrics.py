@@ -31,7 +31,11 @@ _COUNTS = (
     ("gaps", "gaps", "How often somebody was told that something is missing."),
     ("received_bytes", "bytes_in", "Bytes from clients and other brokers."),
     ("sent_bytes", "bytes_out", "Bytes to clients and other brokers."),
-    ("connections_turned_away", "turned_away", "Connections for which there was no room."),
+    (
+        "connections_turned_away",
+        "turned_away",
+        "Connections that ended before they said who they are, by us.",
+    ),
     ("connections_unproven", "unproven", "Connections of those who did not prove who they are."),
 )
 _LEVELS = (

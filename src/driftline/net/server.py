@@ -31,7 +31,7 @@ from driftline.errors import (
 )
 from driftline.model.standing import Standing
 from driftline.model.value import show
-from driftline.net.address import Address, cannot_listen
+from driftline.net.address import Address
 from driftline.net.clock import BrokerClock
 from driftline.net.config import Config, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
@@ -46,6 +46,7 @@ from driftline.net.interest import Watching
 from driftline.net.journal import open_journal
 from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link
+from driftline.net.listening import Listening, bound
 from driftline.net.logs import Log, without_secrets
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
@@ -113,7 +114,7 @@ class Server:
         self.sampling = Sampling(self.clock)
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
-        self._listening: asyncio.Server | None = None
+        self._listening: Listening | None = None
         self._tls: Renewable | None = None
         self.commits: GroupCommit | None = None
         self._health: Health | None = None
@@ -176,21 +177,15 @@ class Server:
         config = self.config
         self._tls = None if config.tls is None else config.tls.renewable()
         tls = None if self._tls is None else self._tls.context
-        try:
-            self._listening = await self.loop.create_server(
-                lambda: Connection(self),
-                config.listen.host,
-                config.listen.port,
-                ssl=tls,
-                ssl_handshake_timeout=None if tls is None else self.limits.greeting,
-                ssl_shutdown_timeout=None if tls is None else self.limits.greeting,
-                backlog=1024,
-                start_serving=False,
-            )
-        except OSError as problem:
-            raise cannot_listen(config.listen, problem) from None
-        bound = self._listening.sockets[0].getsockname()
-        self.address = Address(bound[0], bound[1])
+        self._listening = Listening(
+            bound(config.listen),
+            lambda: Connection(self),
+            tls=tls,
+            patience=self.limits.greeting,
+            most=self.limits.strangers,
+            unheard=self.unheard,
+        )
+        self.address = self._listening.address
         if config.health is not None:
             from driftline.net.health import Health
 
@@ -203,7 +198,7 @@ class Server:
         for name in known.keys() - self.links.keys():
             # It was a peer once, and no longer is.
             self.driver.disconnect(name)
-        await self._listening.start_serving()
+        self._listening.begin()
         for door in self.doors:
             await door.start(self)
 
@@ -314,9 +309,8 @@ class Server:
     def arrived(self, connection: Connection) -> Service | None:
         """See `Hub`."""
         if self.draining or len(self.connections) >= self.limits.connections:
-            self.counters.turned_away += 1
             why = "it is ending" if self.draining else "there are too many connections"
-            self.log.stranger("turned away", peer=connection.peer, why=why)
+            self.unheard(connection.peer, why)
             return None
         self.connections.add(connection)
         stranger = Stranger(self, connection)
@@ -324,6 +318,11 @@ class Server:
         if len(self.strangers) > self.limits.strangers:
             next(iter(self.strangers)).turn_away("there are too many who do not say who they are")
         return stranger
+
+    def unheard(self, peer: str, why: str) -> None:
+        """Somebody was turned away before anything was said."""
+        self.counters.turned_away += 1
+        self.log.stranger("turned away", peer=peer, why=why)
 
     def left(self, connection: Connection) -> None:
         """See `Hub`."""

@@ -55,8 +55,7 @@ class Stranger:
 
     def turn_away(self, why: str) -> None:
         """End it without a word."""
-        self._server.counters.turned_away += 1
-        self._server.log.stranger("turned away", peer=self._connection.peer, why=why)
+        self._server.unheard(self._connection.peer, why)
         self._leave()
         self._connection.abort(why)
 
