@@ -14,7 +14,7 @@ ready := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java postgres run test test-long check format fuzz fuzz-broker fuzz-http hostile soak-broker bench
+.PHONY: help setup java servers run test test-long check format fuzz fuzz-broker fuzz-http hostile soak-broker bench
 .PHONY: constraints clean
 
 help: ## List the targets
@@ -29,18 +29,18 @@ $(ready): pyproject.toml constraints.txt
 java:
 	@bash scripts/java.sh
 
-postgres:
-	@bash scripts/postgres.sh
+servers:
+	@bash scripts/servers.sh
 
 run: setup java ## Run the demonstration
 	$(bin)/driftline demo $(ARGS)
 
 tests = $(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: setup java postgres ## Run every test but the long ones (ARGS="-m 'not spark' -k name" for fewer)
+test: setup java servers ## Run every test but the long ones (ARGS="-m 'not spark' -k name" for fewer)
 	$(tests) -m "not slow" $(ARGS)
 
-test-long: setup java postgres ## Run the tests that take minutes: clusters, long random programs, killed overlays
+test-long: setup java servers ## Run the tests that take minutes: clusters, long random programs, killed overlays
 	$(tests) -m slow $(ARGS)
 
 check: setup ## Check formatting, lint, types and the direction of imports

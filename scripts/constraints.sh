@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 echo "constraints: resolving everything anew in a scratch environment"
 "${PYTHON:-python3}" -m venv "$scratch/venv"
 "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --retries 10 \
-    --timeout 120 --use-pep517 --editable ".[spark,data,postgres,open,bench,dev]"
+    --timeout 120 --use-pep517 --editable ".[spark,data,postgres,open,mqtt,bench,dev]"
 
 {
     echo '# The exact versions that are tested together. `make constraints` writes this file.'

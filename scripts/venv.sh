@@ -44,7 +44,7 @@ fi
 
 echo "setup: installing Driftline and its pinned dependencies into .venv (a few minutes the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 120 \
-    --use-pep517 --constraint constraints.txt --editable ".[spark,data,postgres,open,bench,dev]"
+    --use-pep517 --constraint constraints.txt --editable ".[spark,data,postgres,open,mqtt,bench,dev]"
 echo "setup: compiling the kernels (a minute or two, once; kept in the user's cache directory)"
 .venv/bin/python -c 'from driftline.kernels import warm_up; warm_up()'
 echo "setup: done"

@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-NO_SERVER = "no PostgreSQL server here, and scripts/postgres.sh could not install one"
+NO_SERVER = "no PostgreSQL server here, and scripts/servers.sh could not install one"
 
 
 class Server:

@@ -11,6 +11,7 @@ import typer
 from driftline import __version__
 from driftline.cli import (
     bench,
+    bridge,
     check,
     config,
     demo,
@@ -64,6 +65,7 @@ app.command("top")(top.top)
 app.add_typer(overlay.app, name="overlay")
 app.add_typer(config.app, name="config")
 app.add_typer(secure.app, name="secure")
+app.command("bridge")(bridge.bridge)
 app.command("check")(check.check)
 app.command("explain")(explain.explain)
 app.command("match")(match.match)

@@ -1,0 +1,263 @@
+"""How does one speak with an MQTT broker, whatever becomes of connections?
+
+The session there goes on under its name: what was published for us and not acknowledged comes
+again. paho-mqtt speaks the protocol, in a thread of its own, and connects again by itself; what it
+calls back with is handed to our loop.
+
+Which way it may err: a message may come twice, never not at all, if it was published with a quality
+of service of 1 or 2 and the session was not lost. One of quality 0 is lost when there is no room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftline.bridge.config import MqttConfig
+from driftline.bridge.messages import Message
+from driftline.errors import NotAllowed, NotAuthenticated, NotSupported, Unreachable
+from driftline.net.logs import Log
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+log = Log("driftline.bridge")
+
+UNHAD_MOST = 500
+"""So many messages may have come that were not acknowledged; the MQTT broker waits with more."""
+UNSURE_MOST = 10_000
+"""So many that nobody will send again wait to be published; then the next are lost, and counted."""
+_ALIVE = 30
+"""Seconds after which each end asks whether the other is there."""
+_AGAIN_MOST = 30
+"""Seconds between two attempts to connect, at most."""
+
+
+class Heard(NamedTuple):
+    """A message that came, and what its acknowledgement must say."""
+
+    message: Message
+    number: int
+    quality: int
+    life: int
+    """Of the connection that it came by: it is acknowledged there or, as it comes again, later."""
+
+
+class Mqtt:
+    """A session with an MQTT broker. `heard` are the messages that have come, in their order."""
+
+    def __init__(self, config: MqttConfig, topics: Sequence[str]) -> None:
+        self._config = config
+        self._topics = topics
+        self.heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self.lost = 0
+        """Messages of quality 0 for which there was no room."""
+        self._client = self._made()
+        self._loop = asyncio.get_running_loop()
+        self._up: asyncio.Future[None] = self._loop.create_future()
+        self._problem = "it does not answer"
+        self._sent: dict[int, asyncio.Future[str]] = {}
+        # A number may mean another message on the next connection, so nobody may acknowledge while
+        # connections change.
+        self._changing = threading.Lock()
+        self._life = 0
+
+    def _made(self) -> Client:
+        try:
+            from paho.mqtt.client import Client, MQTTv5
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ImportError:
+            raise NotSupported("MQTT", "it needs paho-mqtt: pip install driftline[mqtt]") from None
+
+        config = self._config
+        client = Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=config.session,
+            protocol=MQTTv5,
+            manual_ack=True,
+        )
+        if config.user is not None:
+            client.username_pw_set(config.user, config.password())
+        if (tls := config.tls) is not None:
+            client.tls_set_context(tls)
+        client.reconnect_delay_set(1, _AGAIN_MOST)
+        client.on_connect = self._connected
+        client.on_connect_fail = self._not_connected
+        client.on_disconnect = self._disconnected
+        client.on_subscribe = self._subscribed
+        client.on_message = self._came
+        client.on_publish = self._taken
+        return client
+
+    async def open(self, within: float) -> Mqtt:
+        """Connect; `Unreachable` if nobody answers in time, `NotAuthenticated` if we may not."""
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        properties: Any = Properties(PacketTypes.CONNECT)
+        properties.SessionExpiryInterval = self._config.keep
+        properties.ReceiveMaximum = UNHAD_MOST
+        server = self._config.server
+        self._client.connect_async(
+            server.host, server.port, _ALIVE, clean_start=False, properties=properties
+        )
+        self._client.loop_start()
+        try:
+            async with asyncio.timeout(within):
+                await asyncio.shield(self._up)
+        except TimeoutError:
+            await self.close()
+            raise Unreachable(self._config.address, self._problem) from None
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """End the connection; the session goes on."""
+        self._client.disconnect()
+        await self._loop.run_in_executor(None, self._client.loop_stop)
+
+    async def __aenter__(self) -> Mqtt:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # From our loop
+
+    def acknowledge(self, heard: Heard) -> None:
+        """It was dealt with, and need not come again."""
+        if not heard.quality:
+            return
+        with self._changing:
+            if heard.life == self._life:
+                self._client.ack(heard.number, heard.quality)
+
+    def is_stale(self, heard: Heard) -> bool:
+        """Will it come again, whatever is done with it now?"""
+        return heard.quality > 0 and heard.life != self._life
+
+    def publish(self, message: Message) -> asyncio.Future[str]:
+        """Publish; the future says when it was taken, or why it was not."""
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        properties: Any = Properties(PacketTypes.PUBLISH)
+        properties.ContentType = message.content_type
+        properties.UserProperty = list(message.properties)
+        found: asyncio.Future[str] = self._loop.create_future()
+        try:
+            sent = self._client.publish(
+                message.topic, message.payload, 1, message.retain, properties
+            )
+        except ValueError as problem:
+            found.set_result(str(problem))
+            return found
+        self._sent[sent.mid] = found
+        return found
+
+    # From the thread of the library
+
+    def _later(self, what: Callable[..., None], *given: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(what, *given)
+
+    def _connected(self, client: Client, _: object, flags: Any, code: Any, __: object) -> None:
+        if code.is_failure:
+            self._later(self._refused, str(code))
+            return
+        with self._changing:
+            self._life += 1
+            is_first = self._life == 1
+        if not is_first and not flags.session_present and self._topics:
+            log.warning("the session was lost, and what was published meanwhile with it")
+        if not self._topics:
+            self._later(self._ready)
+            return
+        from paho.mqtt.subscribeoptions import SubscribeOptions
+
+        # Not what we publish ourselves; and what is retained only when it is asked for first.
+        options = SubscribeOptions(
+            qos=1, noLocal=True, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+        )
+        client.subscribe([(topic, options) for topic in self._topics])
+
+    def _not_connected(self, client: Client, _: object) -> None:
+        self._later(self._note, "it cannot be reached")
+
+    def _disconnected(self, client: Client, _: object, __: Any, code: Any, ___: object) -> None:
+        with self._changing:
+            self._life += 1
+        if code.is_failure:
+            log.warning("connection to the MQTT broker lost", why=str(code))
+
+    def _subscribed(
+        self, client: Client, _: object, __: int, codes: Sequence[Any], ___: object
+    ) -> None:
+        denied = [
+            topic for topic, code in zip(self._topics, codes, strict=False) if code.is_failure
+        ]
+        self._later(self._denied if denied else self._ready, *denied)
+
+    def _came(self, client: Client, _: object, came: Any) -> None:
+        properties = came.properties
+        try:
+            message = Message(
+                came.topic,
+                bytes(came.payload),
+                getattr(properties, "ContentType", ""),
+                tuple(getattr(properties, "UserProperty", ())),
+                bool(came.retain),
+            )
+        except UnicodeDecodeError:
+            return  # No broker lets such a topic pass.
+        self._later(self._hear, Heard(message, came.mid, came.qos, self._life))
+
+    def _taken(self, client: Client, _: object, number: int, code: Any, __: object) -> None:
+        self._later(self._sent_was, number, str(code) if code.is_failure else "")
+
+    # On our loop again
+
+    def _ready(self) -> None:
+        if not self._up.done():
+            self._up.set_result(None)
+        log.info("connected to the MQTT broker", address=self._config.address)
+
+    def _refused(self, why: str) -> None:
+        self._problem = why
+        if not self._up.done():
+            self._up.set_exception(NotAuthenticated(why))
+        else:
+            log.warning("the MQTT broker refuses us", why=why)
+
+    def _denied(self, *topics: str) -> None:
+        if not self._up.done():
+            what = f"subscribe to {', '.join(topics)}"
+            self._up.set_exception(NotAllowed(self._config.user or self._config.session, what))
+        else:
+            log.error("the MQTT broker does not let us subscribe any more", topics=topics)
+
+    def _note(self, problem: str) -> None:
+        self._problem = problem
+
+    def _hear(self, heard: Heard) -> None:
+        if not heard.quality and self.heard.qsize() >= UNSURE_MOST:
+            if not self.lost:
+                log.warning("messages of quality 0 are lost: they come faster than they are taken")
+            self.lost += 1
+            return
+        self.heard.put_nowait(heard)
+
+    def _sent_was(self, number: int, problem: str) -> None:
+        found = self._sent.pop(number, None)
+        if found is not None and not found.done():
+            found.set_result(problem)

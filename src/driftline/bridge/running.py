@@ -1,0 +1,206 @@
+"""How do both directions run, and what is said before something counts as had?
+
+What came is acknowledged at the MQTT broker when our broker has acknowledged it as published; what
+was told is acknowledged at our broker when the MQTT broker has taken it. So whatever is killed, the
+bridge or either broker, nothing is lost, and what comes twice is known by its id: a CloudEvent that
+came is published once, what goes has the same id each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from driftline.bridge.config import BridgeConfig, OutConfig
+from driftline.bridge.messages import Message, event_of, message_of
+from driftline.bridge.mqtt import Heard, Mqtt
+from driftline.client.client import Client
+from driftline.client.proof import authority_context, token
+from driftline.connecting import connect
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    JournalError,
+    NotAuthenticated,
+    Unreachable,
+)
+from driftline.handlers.outgoing import Incoming
+from driftline.model.event import Event
+from driftline.net.logs import Log
+
+log = Log("driftline.bridge")
+
+WITHIN = 10.0
+"""So many seconds either broker has to answer for the first time."""
+_TAKEN_MOST = 500
+"""So many messages are published at our broker together."""
+_TOLD_MOST = 100
+"""So many notifications are on their way to the MQTT broker at a time."""
+_AGAIN_FIRST, _AGAIN_LAST = 1.0, 60.0
+"""Seconds until it is tried again what the MQTT broker did not take."""
+
+_NOT_REFUSALS = (JournalError, NotAuthenticated, Unreachable)
+"""They say nothing of the event: it was not taken, and comes again to the bridge that runs next."""
+
+Facts = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Passed:
+    """What has passed the bridge."""
+
+    published: int = 0
+    """Messages that our broker has taken, or knew."""
+    refused: int = 0
+    """Those that are no events, or may not be published."""
+    told: int = 0
+    """Notifications that the MQTT broker has taken."""
+
+
+class Bridge:
+    """One bridge. `run` it until `stop` is set."""
+
+    def __init__(self, config: BridgeConfig) -> None:
+        self._config = config
+        self.passed = Passed()
+        self.stop = asyncio.Event()
+
+    async def run(self, ready: Callable[[Facts], None]) -> None:
+        """Connect to both, say so, and let things pass."""
+        config = self._config
+        tls = authority_context(config.broker.authority)
+        # A token is asked for anew when the last has expired: a bridge runs longer than it.
+        made = connect(config.broker.address, token=token, tls=tls, within=WITHIN)
+        async with made as client:
+            self._mqtt = Mqtt(config.mqtt, [one.topic for one in config.come])
+            async with await self._mqtt.open(WITHIN):
+                passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
+                if config.come:
+                    passing.append(asyncio.create_task(self._take(client)))
+                stopping = asyncio.create_task(self.stop.wait())
+                ready(self._facts(client))
+                try:
+                    await asyncio.wait([*passing, stopping], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for task in (*passing, stopping):
+                        task.cancel()
+                    found = await asyncio.gather(*passing, return_exceptions=True)
+                for one in found:
+                    if isinstance(one, Exception):
+                        raise one
+
+    def _facts(self, client: Client) -> Facts:
+        return {
+            "broker": client.broker,
+            "mqtt": self._config.mqtt.address,
+            "in": [one.topic for one in self._config.come],
+            "out": [one.subscription for one in self._config.go],
+        }
+
+    # From the MQTT broker
+
+    async def _take(self, client: Client) -> None:
+        mqtt = self._mqtt
+        while True:
+            some = [await mqtt.heard.get()]
+            while len(some) < _TAKEN_MOST and not mqtt.heard.empty():
+                some.append(mqtt.heard.get_nowait())
+            some = [one for one in some if not mqtt.is_stale(one)]
+            for named, events in groupby(self._events(some), lambda one: _is_named(one[1])):
+                await self._publish(client, [*events], once=named)
+
+    def _events(self, some: list[Heard]) -> Iterator[tuple[Heard, Event]]:
+        for one in some:
+            try:
+                yield one, event_of(one.message, self._type(one.message.topic))
+            except DriftlineError as problem:
+                self._refuse(one, problem)
+
+    def _type(self, topic: str) -> str:
+        from paho.mqtt.client import topic_matches_sub
+
+        for one in self._config.come:
+            if topic_matches_sub(one.topic, topic):
+                return one.type
+        # The session has subscriptions from a configuration that it had before.
+        raise InvalidValue("topic", "one that is configured", topic)
+
+    async def _publish(
+        self, client: Client, some: list[tuple[Heard, Event]], *, once: bool
+    ) -> None:
+        problems = await client.publish_each([event for _, event in some], once=once)
+        for (heard, _), problem in zip(some, problems, strict=True):
+            if problem is None:
+                self.passed.published += 1
+                self._mqtt.acknowledge(heard)
+            elif isinstance(problem, _NOT_REFUSALS):
+                raise problem
+            else:
+                self._refuse(heard, problem)
+
+    def _refuse(self, heard: Heard, problem: DriftlineError) -> None:
+        """It can never be published: it must not hold up what follows."""
+        self.passed.refused += 1
+        log.stranger("a message is not published", topic=heard.message.topic, why=str(problem))
+        if self._config.mqtt.refused is None:
+            self._mqtt.acknowledge(heard)
+            return
+        message = heard.message
+        said = (*message.properties, ("topic", message.topic), ("why", str(problem)[:1000]))
+        refused = Message(self._config.mqtt.refused, message.payload, message.content_type, said)
+
+        def taken(sent: asyncio.Future[str]) -> None:
+            if not sent.cancelled():
+                if sent.result():
+                    log.error("not taken as refused either: lost", why=sent.result())
+                self._mqtt.acknowledge(heard)
+
+        self._mqtt.publish(refused).add_done_callback(taken)
+
+    # To the MQTT broker
+
+    async def _tell(self, client: Client, out: OutConfig) -> None:
+        incoming = Incoming(out.subscription, f"/{client.broker}")
+        subscription = client.subscribe(
+            out.text, out.values, durable=out.subscription, ack="manual"
+        )
+        async with subscription as told:
+            while True:
+                first = await told.next()
+                some = [first, *told.pending()]
+                going = [each for one in some for each in incoming.feed(one)]
+                for at in range(0, len(going), _TOLD_MOST):
+                    messages = [
+                        message_of(one, out.topic, out.form, out.retain)
+                        for one in going[at : at + _TOLD_MOST]
+                    ]
+                    await self._send(out, messages)
+                    self.passed.told += len(messages)
+                if some[-1].number:
+                    await told.ack(some[-1])
+
+    async def _send(self, out: OutConfig, messages: list[Message]) -> None:
+        """Send until all were taken, in order: behind one that was not, all go again."""
+        pause = _AGAIN_FIRST
+        while messages:
+            problems = await asyncio.gather(*map(self._mqtt.publish, messages))
+            failed = next((at for at, problem in enumerate(problems) if problem), None)
+            if failed is None:
+                return
+            log.warning(
+                "not taken, and tried again",
+                subscription=out.subscription,
+                topic=messages[failed].topic,
+                why=problems[failed],
+            )
+            messages = messages[failed:]
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _AGAIN_LAST)
+
+
+def _is_named(event: Event) -> bool:
+    """Can it be known when it comes again?"""
+    return event.id is not None and event.source is not None

@@ -1,0 +1,68 @@
+"""`driftline bridge`: run a bridge between a broker and MQTT until it is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.check import JsonFlag
+from driftline.cli.output import print_facts, print_json_line, stderr
+from driftline.cli.serve import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from driftline.bridge.running import Bridge, Facts
+
+
+def bridge(
+    file: Annotated[Path, typer.Argument(help="A TOML file: what comes, what goes, where.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read FILE, and say whether it holds.")
+    ] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option(case_sensitive=False, help="On standard error.")
+    ] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option(case_sensitive=False, help="Text, or a JSON object a line.")
+    ] = LogFormat.TEXT,
+    json: JsonFlag = False,
+) -> None:
+    """Publish what comes by topics of MQTT 5, and tell durable subscriptions by topics.
+
+    driftline bridge house.toml
+
+    SIGTERM or Ctrl-C ends it; what is on its way then comes again. --json prints an object when it
+    is ready, and one of what has passed when it ends. Exit codes: 0 it was asked to end; 4 FILE was
+    refused; 5 a broker does not answer; 6 it is not allowed.
+    """
+    from driftline.bridge.config import read_config
+    from driftline.bridge.running import Bridge
+    from driftline.net import logs
+
+    config = read_config(file)
+    if check:
+        config.mqtt.password()
+        typer.echo(f"{len(config.come)} in, {len(config.go)} out: it holds")
+        return
+    logs.begin(logs.Logs(log_format, log_level))
+
+    def ready(facts: Facts) -> None:
+        if json:
+            print_json_line(facts)
+        else:
+            said = f"bridges {facts['broker']} and {facts['mqtt']}; Ctrl-C ends"
+            stderr.print(said, markup=False, style="dim")
+
+    async def run() -> Bridge:
+        found = Bridge(config)
+        for one in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(one, found.stop.set)
+        await found.run(ready)
+        return found
+
+    passed = asdict(asyncio.run(run()).passed)
+    (print_json_line if json else print_facts)(passed)

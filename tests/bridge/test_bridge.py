@@ -1,0 +1,266 @@
+"""Does everything pass between a broker and MQTT, whatever is killed? With a real Mosquitto."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import driftline as dl
+from driftline.bridge import mqtt as session
+from driftline.bridge.config import MqttConfig
+from tests.bridge.mosquitto import SOON, Mosquitto, Person, needs_mosquitto
+from tests.net.processes import Brokers
+from tests.processes import Running
+
+pytestmark = needs_mosquitto
+
+CLOUD = "application/cloudevents+json"
+
+
+@pytest.fixture
+def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
+    with Mosquitto(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[Brokers]:
+    with Brokers(tmp_path) as found:
+        yield found
+
+
+class Bridged:
+    """A bridge as a process that can be killed and run again."""
+
+    def __init__(self, folder: Path, broker: Any, mosquitto: Mosquitto, *, more: str = "") -> None:
+        self._folder = folder
+        self._file = folder / "bridge.toml"
+        self._file.write_text(
+            f"""
+[broker]
+address = "{broker.address}"
+
+[mqtt]
+address = "{mosquitto.address}"
+session = "bridge"
+refused = "refused"
+{more}
+
+[[in]]
+topic = "sensors/+/temperature"
+type = "reading"
+
+[[in]]
+topic = "alerts/#"
+type = "heard"
+
+[[out]]
+subscription = "hot"
+text = "SELECT * FROM reading WHERE value > :limit"
+params = {{ limit = 30 }}
+topic = "alerts/{{room}}"
+
+[[out]]
+subscription = "plain"
+text = "SELECT room, value FROM reading WHERE value > 50"
+topic = "plain"
+form = "values"
+"""
+        )
+
+    def start(self, **env: str) -> Running:
+        running = Running(self._folder, "bridge", self._file, "--json", **env)
+        running.facts = running.object()  # type: ignore[attr-defined]
+        return running
+
+
+def reading(n: int, value: float = 40.0) -> str:
+    data = {"room": "attic", "value": value, "n": n}
+    said = {"specversion": "1.0", "type": "reading", "source": "/sensor", "id": f"{n}"}
+    return json.dumps({**said, "data": data})
+
+
+def passed_by(running: Running) -> Any:
+    """End it, and what it says has passed."""
+    running.process.terminate()
+    found = running.object()
+    assert running.wait() == 0
+    return found
+
+
+def values_of(message: Any) -> Any:
+    return json.loads(message.payload)["data"]["values"]
+
+
+def test_messages_are_published_and_what_is_told_goes_to_topics(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    running = Bridged(tmp_path, broker, mosquitto).start()
+    assert running.facts["out"] == ["hot", "plain"]
+    with (
+        Person(mosquitto, "alerts/#", "plain", "refused") as person,
+        dl.connect(broker.address) as client,
+        client.subscribe("SELECT * FROM reading") as seen,
+        client.subscribe("SELECT * FROM heard") as looped,
+    ):
+        person.publish("sensors/attic/temperature", '{"room": "attic/left", "value": 31}')
+        alert = person.next()
+        assert alert.topic == "alerts/attic%2Fleft"
+        assert alert.properties.ContentType == CLOUD
+        assert dict(alert.properties.UserProperty)["kind"] == "event"
+        assert values_of(alert)["mqtt_topic"] == "sensors/attic/temperature"
+        assert seen.next(SOON).values["value"] == 31
+        # Not over the limit; then it moves, under a bridge that runs.
+        person.publish("sensors/attic/temperature", '{"room": "attic", "value": 25}')
+        assert seen.next(SOON).values["value"] == 25
+        client.set("hot", {"limit": 20})
+        person.publish("sensors/attic/temperature", "26")
+        assert seen.next(SOON).values["value"] == 26
+        alert = person.next()
+        assert (alert.topic, values_of(alert)["value"]) == ("alerts/", 26)
+        # What cannot be an event is not lost, and holds up nothing.
+        person.publish("sensors/attic/temperature", "[1, 2]", traceparent="none")
+        refused = person.next()
+        assert (refused.topic, refused.payload) == ("refused", b"[1, 2]")
+        said = dict(refused.properties.UserProperty)
+        assert said["topic"] == "sensors/attic/temperature"
+        assert "wanted" in said["why"]
+        wide = json.dumps(dict.fromkeys((f"a{at}" for at in range(70_000)), 1))
+        person.publish("sensors/attic/temperature", wide)
+        refused = person.next()
+        assert (refused.topic, refused.payload) == ("refused", wide.encode())
+        person.publish("sensors/attic/temperature", '{"room": "attic", "value": 51}')
+        both = {person.next().topic: None, person.next().topic: None}
+        assert both.keys() == {"alerts/attic", "plain"}
+        # What the bridge itself has published does not come back to it.
+        with pytest.raises(TimeoutError):
+            looped.next(0.5)
+        person.publish("alerts/mine", "1")
+        assert looped.next(SOON).values["mqtt_topic"] == "alerts/mine"
+    assert passed_by(running) == {"published": 5, "refused": 2, "told": 4}
+    assert "not published" in running.err
+
+
+def test_what_the_bridge_has_not_said_that_it_had_comes_again(tmp_path, mosquitto, brokers):
+    """kill -9 of the bridge, in turns with messages; each arrives, once by source and id."""
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    bridged.start().end()  # Both sides know of it now.
+    heard: dict[int, int] = {}
+    ids: dict[str, int] = {}
+    with (
+        Person(mosquitto, "alerts/#") as person,
+        dl.connect(broker.address) as client,
+        client.subscribe("SELECT n FROM reading", durable="all") as seen,
+    ):
+        for n in range(0, 60, 20):
+            running = bridged.start() if n else None  # At first nobody is there to hear.
+            for one in range(n, n + 20):
+                person.publish("sensors/attic/temperature", reading(one), CLOUD)
+            if running is not None:
+                running.end(signal.SIGKILL)
+        running = bridged.start()
+        while len(heard) < 60:
+            message = person.next()
+            n = values_of(message)["n"]
+            heard[n] = heard.get(n, 0) + 1
+            ids.setdefault(dict(message.properties.UserProperty)["id"], n)
+        assert sorted(heard) == [*range(60)]
+        # What came twice has the id that it had: one each.
+        assert sorted(ids.values()) == [*range(60)]
+        # And our broker was told of each once, by source and id, in order.
+        told = [seen.next(SOON).values["n"] for _ in range(60)]
+        assert told == [*range(60)]
+        with pytest.raises(TimeoutError):
+            seen.next(0.3)
+        assert running.end() == 0
+
+
+def test_both_brokers_go_and_come_back(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    running = bridged.start()
+    with Person(mosquitto, "alerts/#") as person:
+        person.publish("sensors/attic/temperature", reading(1), CLOUD)
+        assert values_of(person.next())["n"] == 1
+        broker.kill()
+        # It waits at the bridge, and at the MQTT broker.
+        person.publish("sensors/attic/temperature", reading(2), CLOUD)
+        broker.restart()
+        assert values_of(person.next())["n"] == 2
+    mosquitto.end()
+    with dl.connect(broker.address) as client:
+        # It waits in the durable subscription.
+        client.publish(dl.Event("reading", {"room": "attic", "value": 40, "n": 3}))
+        mosquitto.start()
+        with Person(mosquitto, "alerts/#") as person:
+            # It may have gone before we were there to hear it.
+            client.publish(dl.Event("reading", {"room": "attic", "value": 40, "n": 4}))
+            seen = set()
+            while 4 not in seen:
+                seen.add(values_of(person.next())["n"])
+            person.publish("sensors/attic/temperature", reading(5), CLOUD)
+            while 5 not in seen:
+                seen.add(values_of(person.next())["n"])
+            status = client.durables.get("hot")
+            assert status.kept <= 1
+    assert passed_by(running)["told"] >= 5
+
+
+def test_who_may_not_is_told_so(tmp_path, brokers):
+    passwords = tmp_path / "passwords"
+    passwords.write_text("bridge:geheim\nperson:offen\n")
+    subprocess.run(["mosquitto_passwd", "-U", passwords], check=True)
+    acl = tmp_path / "acl"
+    acl.write_text("user person\ntopic readwrite #\nuser bridge\ntopic readwrite #\n")
+    settings = ("allow_anonymous false", f"password_file {passwords}", f"acl_file {acl}")
+    with Mosquitto(tmp_path, *settings) as mosquitto:
+        broker = brokers.start("b")
+        bridged = Bridged(tmp_path, broker, mosquitto, more='user = "bridge"')
+        wrong = Running(
+            tmp_path, "bridge", tmp_path / "bridge.toml", DRIFTLINE_MQTT_PASSWORD="falsch"
+        )
+        assert wrong.wait() == 6
+        assert "not proven" in wrong.err
+        assert "falsch" not in wrong.err
+        running = bridged.start(DRIFTLINE_MQTT_PASSWORD="geheim")
+        with Person(mosquitto, "alerts/#", user="person", password="offen") as person:
+            person.publish("sensors/attic/temperature", reading(1), CLOUD)
+            assert values_of(person.next())["n"] == 1
+        assert running.end() == 0
+        assert "geheim" not in running.err
+
+
+def test_nobody_there(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    Bridged(tmp_path, broker, mosquitto)
+    mosquitto.end()
+    alone = Running(tmp_path, "bridge", tmp_path / "bridge.toml")
+    assert alone.wait() == 5
+    assert mosquitto.address in alone.err
+    mosquitto.start()
+
+
+def test_a_flood_that_nobody_sends_again_is_bounded(mosquitto):
+    """Messages of quality 0: what there is no room for is counted, not kept."""
+
+    async def test() -> tuple[int, int]:
+        one = session.Mqtt(MqttConfig(mosquitto.address, "flooded"), ["flood"])
+        async with await one.open(SOON):
+            with Person(mosquitto) as person:
+                for _ in range(session.UNSURE_MOST + 50):
+                    person._client.publish("flood", b"x", qos=0)
+                person.publish("flood", b"last")
+                while not one.heard.qsize() > session.UNSURE_MOST:
+                    await asyncio.sleep(0.05)
+            return one.heard.qsize(), one.lost
+
+    kept, lost = asyncio.run(asyncio.wait_for(test(), 60))
+    assert kept == 10_001
+    assert lost == 50
