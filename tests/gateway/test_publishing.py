@@ -128,6 +128,21 @@ def test_of_several_the_sound_ones_are_published_and_the_others_named():
     assert [one.attributes["n"] for one in events] == [1, 4]
 
 
+def test_of_several_that_are_to_be_heard_once_those_are_refused_that_nobody_could_know_again():
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            some = [CLOUD, {"specversion": "1.0", "type": "quote"}, {**CLOUD, "id": "8"}]
+            said = await web.post("/v1/events?once=true", json=some)
+            assert said.status_code == 422
+            assert said.json()["published"] == 2
+            assert [one["index"] for one in said.json()["refused"]] == [1]
+
+    run(test())
+
+
 def test_a_request_that_is_repeated_is_heard_once():
     async def test():
         async with (

@@ -12,7 +12,7 @@ import pytest
 import driftline as dl
 from driftline.broker.access import Anyone
 from driftline.broker.links import Role
-from driftline.errors import LimitReached, NotAllowed, SubscriptionEnded, Unreachable
+from driftline.errors import InvalidValue, LimitReached, NotAllowed, SubscriptionEnded, Unreachable
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
 from tests.net.serving import broker, client, run, until
@@ -105,6 +105,48 @@ def test_who_may_not_is_refused_and_stays_connected():
                     await c.publish_many(mixed)
                 assert (await s.next(5)).values == {"x": 2}
                 assert s.pending() == []
+
+    run(main)
+
+
+def wide(count: int) -> dl.Event:
+    return dl.Event("q", {"n": count, **dict.fromkeys((f"a{at}" for at in range(count - 1)), 1)})
+
+
+def test_what_cannot_be_said_at_all_holds_up_none_of_the_others():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            async with c.subscribe("SELECT n FROM q") as s:
+                # More attributes than a form may have, and more than any event.
+                some = [dl.Event("q", {"n": 1}), wide(5_000), wide(70_000), dl.Event("q", {"n": 3})]
+                *sound, refused, last = await c.publish_each(some)
+                assert [*sound, last] == [None] * 3
+                assert isinstance(refused, InvalidValue)
+                assert [(await s.next(5)).values["n"] for _ in range(3)] == [1, 5_000, 3]
+
+    run(main)
+
+
+def test_what_a_broker_takes_in_one_piece_is_kept_to():
+    async def main() -> None:
+        limits = Limits(frame_bytes=4_096)
+        async with broker(limits=limits) as server, client(server) as c:
+            async with c.subscribe("SELECT n FROM q WHERE x != :x", {"x": ""}) as s:
+                some = [dl.Event("q", {"n": n, "x": "x" * 50}) for n in range(500)]
+                some[250:250] = [dl.Event("q", {"n": -1, "x": "x" * 5_000})]
+                problems = await c.publish_each(some)
+                assert [at for at, one in enumerate(problems) if one is not None] == [250]
+                assert isinstance(problems[250], InvalidValue)
+                assert [(await s.next(5)).values["n"] for _ in range(500)] == [*range(500)]
+                with pytest.raises(InvalidValue, match="request"):
+                    await s.set(x="x" * 5_000)
+                with pytest.raises(InvalidValue, match="request"):
+                    await s.explain(some[250])
+                assert s.params == {"x": ""}
+                assert await s.set(x="x" * 50) == 1
+                await c.publish(some[0])
+                await c.publish(dl.Event("q", {"n": 7, "x": "y"}))
+                assert (await s.next(5)).values == {"n": 7}
 
     run(main)
 

@@ -228,7 +228,12 @@ class Client:
         """Publish some, in order; what became of each: None, or why it was refused."""
         waiting: list[asyncio.Future[None]] = []
         for event in events:
-            waiting.append(await self._started(event, once=once))
+            try:
+                waiting.append(await self._started(event, once=once))
+            except DriftlineError as problem:
+                # It cannot be said at all: that is nothing that the others need suffer from.
+                waiting.append(asyncio.get_running_loop().create_future())
+                waiting[-1].set_exception(problem)
             if not len(waiting) % 1000:
                 await asyncio.sleep(0)  # Whoever shares the loop is not to wait for all of them.
         found = await asyncio.gather(*waiting, return_exceptions=True)

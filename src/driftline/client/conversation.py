@@ -21,6 +21,7 @@ from driftline.client.publisher import Publisher
 from driftline.client.subscription import Subscription
 from driftline.errors import (
     DriftlineError,
+    InvalidValue,
     NotEffective,
     NotSupported,
     SubscriptionEnded,
@@ -33,7 +34,7 @@ from driftline.wire.asking import Detached, Interest, Moved, Welcome, problem_of
 from driftline.wire.compact import split_records, write_record
 from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.notices import read_notice
-from driftline.wire.stream import Kind, frame
+from driftline.wire.stream import HEAD_BYTES, PAYLOAD_BYTES_MAX, Kind, frame
 
 PENDING_MOST = 100_000
 """So many notifications wait in the program; with more of them nothing is read, and the broker's
@@ -81,6 +82,7 @@ class Conversation:
         self._ended_by: DriftlineError | None = None
         self._connections = 0
         self._up = asyncio.Event()
+        self._payload_most = PAYLOAD_BYTES_MAX
 
     async def open(self, within: float) -> None:
         """Begin; `Unreachable` if nobody answers in time."""
@@ -173,6 +175,8 @@ class Conversation:
         """
         self.check_open()
         payload = asking.encode(asked)
+        if len(payload) > self._payload_most:
+            raise InvalidValue("request", f"at most {self._payload_most} bytes", f"{len(payload)}")
         done: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request] = (payload if again else None, done)
         if of is not None:
@@ -209,6 +213,7 @@ class Conversation:
     def connected(self, welcome: Welcome) -> None:
         """See `Owner`."""
         self.broker = welcome.broker
+        self._payload_most = welcome.frame_bytes - HEAD_BYTES
         self._up.set()
         self._forms.clear()
         self._connections += 1
@@ -222,7 +227,7 @@ class Conversation:
         for payload, _ in [*self._asked.values()]:
             if payload is not None:
                 self.channel.send(frame(Kind.REQUEST, payload))
-        self.publisher.connected()
+        self.publisher.connected(self._payload_most, welcome.attributes)
         if self._held:
             self.channel.hold(True)
 

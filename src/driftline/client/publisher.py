@@ -16,8 +16,9 @@ from driftline.model.event import Event
 from driftline.wire.asking import Reply, encode_form, problem_of
 from driftline.wire.compact import write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
-from driftline.wire.publishing import batch
-from driftline.wire.stream import Kind, frame
+from driftline.wire.limits import ATTRIBUTES_MAX
+from driftline.wire.publishing import HEAD, batch
+from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
 
 BATCH_BYTES = 1 << 17
 UNANSWERED_BYTES = 1 << 23
@@ -55,6 +56,8 @@ class Publisher:
         self._room.set()
         self._forms: dict[Form, int] = {}
         self._up = False
+        self._room_bytes = PAYLOAD_BYTES_MAX - HEAD.size
+        self._attributes_most = ATTRIBUTES_MAX
 
     @property
     def is_idle(self) -> bool:
@@ -77,7 +80,10 @@ class Publisher:
         # What cannot be said is refused here.
         record = write_record(event, number, form)
         size = len(record)
-        if self._open is not None and self._open.once is not once:
+        if size > self._room_bytes:
+            raise InvalidValue("event", f"at most {self._room_bytes} bytes", f"{size}")
+        one = self._open
+        if one is not None and (one.once is not once or one.size + size > self._room_bytes):
             self._flush()
         if self._open is None:
             self._open = _Batch(self._next, once)
@@ -109,15 +115,23 @@ class Publisher:
         self._send(frame(kind, _payload(request, one)))
 
     def _new_form(self, form: Form) -> int:
-        if len(self._forms) >= FORMS_MAX:
+        if len(self._forms) >= FORMS_MAX or len(form.fields) > self._attributes_most:
             return NO_FORM
-        number = self._forms[form] = len(self._forms)
+        number = len(self._forms)
+        said = encode_form(number, form)
+        if len(said) > self._room_bytes:
+            return NO_FORM
+        self._forms[form] = number
         if self._up:
-            self._send(frame(Kind.FORM, encode_form(number, form)))
+            self._send(frame(Kind.FORM, said))
         return number
 
-    def connected(self) -> None:
-        """There is a connection on which nothing has been said."""
+    def connected(self, payload_bytes: int, attributes: int) -> None:
+        """There is a connection on which nothing has been said, to a broker that takes so much in
+        one piece, and so many attributes in a form.
+        """
+        self._room_bytes = payload_bytes - HEAD.size
+        self._attributes_most = attributes
         self._up = True
         for form, number in self._forms.items():
             self._send(frame(Kind.FORM, encode_form(number, form)))

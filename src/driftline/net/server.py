@@ -417,6 +417,7 @@ class Server:
             self.limits.frame_bytes,
             self.limits.subscriptions,
             self.clock.now(),
+            self.limits.attributes,
         )
         connection.send(frame(Kind.HELLO, asking.encode(said)))
         return guest

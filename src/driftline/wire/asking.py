@@ -57,6 +57,7 @@ class Welcome(Message):
     frame_bytes: Number
     subscriptions: Number
     now: Number
+    attributes: Number = ATTRIBUTES_MAX
 
 
 class Link(Message):
