@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 import driftline as dl
 from driftline.errors import FileRefused, NotAuthenticated, Unreachable
+from driftline.net import authority as signing
 from driftline.net.authority import sign_party
 from driftline.net.config import config_of
 from driftline.net.server import Server
@@ -101,7 +106,7 @@ def test_a_broker_that_does_not_prove_who_it_is_gets_no_link(
             if shown != "another authority's":
                 ((kind, payload),) = frames
                 assert kind is Kind.GOODBYE
-                assert "wanted a certificate that names it" in asking.decode_goodbye(payload).why
+                assert "and proves it" in asking.decode_goodbye(payload).why
             assert not a.links["b"].is_up
 
     run(test)
@@ -114,11 +119,34 @@ def test_a_certificate_of_another_kind_is_believed_if_the_settings_say_so(author
         b = {"name": "b", "certificate": "localhost"}
         async with served(name="a", tls=tls["a"], peers=[b]) as a:
             to_a = {"name": "a", "address": str(a.address), "certificate": "localhost"}
-            # The certificate of x names x, and localhost.
             async with served(name="b", tls=tls["x"], peers=[to_a]) as b_server:
+                # That of x names localhost too, which counts nothing: it says whose it is.
+                await eventually(lambda: b_server.links["a"].problem)
+                assert not a.links["b"].is_up
+        async with served(name="a", tls=of_a_host(authority), peers=[b]) as a:
+            to_a = {"name": "a", "address": str(a.address), "certificate": "localhost"}
+            async with served(name="b", tls=of_a_host(authority), peers=[to_a]) as b_server:
                 await eventually(lambda: a.links["b"].is_up and b_server.links["a"].is_up)
 
     run(test)
+
+
+def of_a_host(authority):
+    """The settings of a broker whose certificate names a host and nothing of ours."""
+    folder = authority.folder
+    by = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    ca = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+    made = signing._signed(key, by, ca, "localhost", names, is_dialled=True)
+    files = {"certificate": folder / "host.pem", "key": folder / "host.key"}
+    files["certificate"].write_bytes(signing._pem(made))
+    files["key"].write_bytes(signing._private(key))
+    files["key"].chmod(0o600)
+    return {
+        **{name: str(file) for name, file in files.items()},
+        "authority": str(folder / "ca.pem"),
+    }
 
 
 def test_a_party_may_show_a_certificate_instead_of_a_token(authority, tls, stranger):

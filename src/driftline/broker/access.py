@@ -181,6 +181,15 @@ class Granted:
             raise NotAllowed(who, f"{verb} {what} with {', '.join(denied[:5])}")
 
 
+def may_be_told(access: Access, party: str, statement: Statement) -> bool:
+    """May it be told this still? What was allowed once may have been withdrawn."""
+    try:
+        access.subscribe(party, statement)
+    except NotAllowed:
+        return False
+    return True
+
+
 def is_kept(statement: Statement) -> bool:
     """Is what it tells kept somewhere, so that it tells of what was before too?"""
     if isinstance(statement, Subscription):

@@ -345,10 +345,12 @@ class Edge:
         env: Mapping[str, Value],
     ) -> list[Deliver]:
         told = []
+        # One number for all, and for nobody: else it would tell how many others were told.
+        number = self._count()
         for name, what in found.items():
             deliver = Deliver(
                 name,
-                self._count(),
+                number,
                 tuple(what.ids),
                 event,
                 what.sequences,

@@ -10,6 +10,7 @@ from driftline.model.event import Event
 from driftline.model.explanation import Explanation, explain, explain_pattern, explain_told
 from driftline.model.pattern import Pattern, SequenceMatcher
 from driftline.model.standing import Standing
+from driftline.model.value import Value
 from driftline.model.view import View
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ def explained(
     if statement.change is not None:
         states = broker.edge.views.states(id) or states_of(standing)
         # One that asks for any type has one state, whatever the rows of tables are.
-        keys = broker.tables.keys_of(event) if statement.source else ()
+        keys: tuple[Value, ...] = ()
+        if statement.source and _may_see_keys(broker, id, statement.source):
+            keys = broker.tables.keys_of(event)
         return explain_told(statement, scope, states.explain(keys, event))
     return explain(statement, scope)
+
+
+def _may_see_keys(broker: Broker, id: str, table: str) -> bool:
+    """May it be told which row has which value? As of what is told: who may see everything."""
+    owner = broker.edge.owner(id)
+    return owner is not None and broker.access.sight(owner, table, kept=True).is_all

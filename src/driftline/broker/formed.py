@@ -21,7 +21,9 @@ from driftline.wire.forms import NO_FORM, Form, check_form
 from driftline.wire.values import BOOLEAN, BYTES, FLOAT, INTEGER, STRING, TIME
 
 LONGEST = 1 << 15
-"""A form whose names have more letters is not for kernels."""
+"""A form whose names have more letters is not for kernels, and not for all to know."""
+LETTERS_MAX = 1 << 26
+"""So many letters have all forms that are known."""
 FORMS_MAX = 16_384
 """So many are known; events of others say their names themselves."""
 _NO_READER = Reader()
@@ -43,12 +45,12 @@ class Plan(NamedTuple):
 class Forms:
     """The forms of one broker, by their numbers."""
 
-    __slots__ = ("_long", "_numbers", "_put", "known")
+    __slots__ = ("_letters", "_numbers", "_put", "known")
 
     def __init__(self, put: Callable[[Key, object], None]) -> None:
         self.known: dict[int, Form] = {}
         self._numbers: dict[Form, int] = {}
-        self._long: set[int] = set()
+        self._letters = 0
         self._put = put
 
     def restore(self, stored: Mapping[Key, object]) -> None:
@@ -67,7 +69,8 @@ class Forms:
             check_form(form)
         except InvalidValue:
             return NO_FORM
-        if len(self.known) >= FORMS_MAX:
+        size = form.letters
+        if len(self.known) >= FORMS_MAX or size > LONGEST or self._letters + size > LETTERS_MAX:
             return NO_FORM
         number = len(self.known)
         self._know(number, form)
@@ -77,19 +80,14 @@ class Forms:
     def _know(self, number: int, form: Form) -> None:
         self.known[number] = form
         self._numbers[form] = number
-        if len(form.type) + sum(len(name) for name, _ in form.fields) > LONGEST:
-            self._long.add(number)
+        self._letters += form.letters
 
     def __len__(self) -> int:
         return len(self.known)
 
     def plainly(self, plainly: Callable[[str], bool]) -> frozenset[int]:
-        """Those that kernels can match: by their types, and not too long to go with events."""
-        return frozenset(
-            number
-            for number, form in self.known.items()
-            if number not in self._long and plainly(form.type)
-        )
+        """Those that kernels can match, by their types."""
+        return frozenset(number for number, form in self.known.items() if plainly(form.type))
 
     def plan(self, axes: Axes, plain: frozenset[int]) -> Plan:
         """How kernels read them; those that are not plain are not for kernels."""

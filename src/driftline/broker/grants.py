@@ -29,7 +29,8 @@ from driftline.model.value import show
 
 EVERYTHING = "*"
 """In a list: every type, every attribute, or everybody who has proven who they are."""
-_REMEMBERED = 10_000
+_REMEMBERED, _REMEMBERED_LETTERS = 10_000, 200
+"""So many answers are remembered, about types of so many letters at most."""
 
 
 class Operation(enum.StrEnum):
@@ -145,6 +146,8 @@ class Grants:
 
     def names(self, who: str, operation: Operation, type: str | None) -> Names | None:
         """The attributes with which somebody may do it on a type (None: any); None: not at all."""
+        if type is not None and len(type) > _REMEMBERED_LETTERS:
+            return self._found(who, operation, type)
         key = who, operation, type
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:

@@ -26,10 +26,11 @@ def check_executable(statement: Statement, params: Mapping[str, Value] | None = 
         plan_of(statement, params or {})
         if params is not None and statement.of is ViewKind.MOVED:
             condition_of(Standing(statement, params))
-    for step in statement.steps if isinstance(statement, Pattern) else (statement,):
-        if step.source is not None and is_derived(step.source):
-            why = "types that begin with $ are the system's own"
-            raise NotSupported(step.source, why)
+    steps = statement.steps if isinstance(statement, Pattern) else (statement,)
+    sources = [step.source for step in steps if step.source is not None]
+    for source in (*sources, *(statement.tables if isinstance(statement, View) else ())):
+        if is_derived(source):
+            raise NotSupported(source, "types that begin with $ are the system's own")
 
 
 def rows_of(statement: Statement) -> View:

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Routed
 from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from driftline.errors import DriftlineError
@@ -80,6 +81,7 @@ class Gateway:
 
     async def _open(self, sockets: list[socket.socket]) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
         self.visitors = Visitors(self.server, self.http)
         settings = settings_of(self._app(), self.http)
         tls = None if self._tls is None else self._tls.context
@@ -161,7 +163,7 @@ class Gateway:
             Routed(f"{V}/openapi.json", _constant(self._openapi)),
             Routed(f"{V}/asyncapi.json", _constant(asyncapi)),
         ]
-        middleware = []
+        middleware = [Middleware(_Unambiguous)]
         if self.http.origins:
             middleware.append(
                 Middleware(
@@ -229,6 +231,31 @@ class Gateway:
 
     async def _socket(self, websocket: WebSocket) -> None:
         await sockets.serve(self, websocket)
+
+
+class _Unambiguous:
+    """Refuses a request whose end those who pass it on could see elsewhere than we do: what they
+    take for its body would be another request to us.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= names:
+            why = "wanted Content-Length or Transfer-Encoding, came both"
+            refused = Refused(400, why, headers={"Connection": "close"})
+            await refused.response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_worth_a_line(line: logging.LogRecord) -> bool:
+    """Not that a WebSocket was denied, of which uvicorn thinks that it was forgotten: we say so
+    ourselves, and not as often as strangers like.
+    """
+    return not line.getMessage().startswith("ASGI callable returned without completing handshake")
 
 
 def _is_plain(host: str) -> bool:

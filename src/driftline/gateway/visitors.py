@@ -96,7 +96,10 @@ class Visitors:
             token = _token(connection)
             if token:
                 return Proof(self._of_token(token, identities), identities)
-            return Proof(identities.proven("", certificate), identities)
+            proven = identities.proven("", certificate)
+            if proven.until is not None and time.time() >= proven.until:
+                raise NotAuthenticated("the certificate has expired")
+            return Proof(proven, identities)
         except NotAuthenticated as problem:
             peer = connection.client
             where = "" if peer is None else f"{peer.host}:{peer.port}"

@@ -34,6 +34,7 @@ from driftline.handlers.patience import Patience
 from driftline.net.inside import Trouble, dial_as
 from driftline.net.logs import Log
 from driftline.net.tokens import Proven
+from driftline.net.withheld import is_withheld
 
 if TYPE_CHECKING:
     from driftline.net.server import Server
@@ -210,8 +211,7 @@ class Delivering:
     async def _deliver_again(self) -> None:
         """Deliver the letters that somebody has asked for again."""
         self._asked.clear()
-        known = self._server.edge.parties.get(self._party)
-        letters = [] if known is None else known.letters.to_deliver()
+        letters = self._to_deliver_again()
         while letters:
             await asyncio.sleep(self.way.wait(self._party))
             count = self.way.count(self._party, len(letters))
@@ -228,6 +228,16 @@ class Delivering:
                 for letter, one in zip(some, again, strict=True):
                     await self._bury(one, outcome, letter.attempts)
             self._patience.succeeded()
+
+    def _to_deliver_again(self) -> list[Letter]:
+        """The letters that somebody has asked for again, and may still see."""
+        edge, access = self._server.edge, self._server.broker.access
+        known = edge.parties.get(self._party)
+        if known is None or edge.owner(f"{self._party}#0") is None:
+            return []
+        statement = edge.standing(f"{self._party}#0").statement
+        letters = known.letters.to_deliver()
+        return [one for one in letters if not is_withheld(access, self._party, statement, one)]
 
     def _be_patient(self, outcome: Outcome) -> None:
         """Raise `_Failed` if it is to be tried again."""

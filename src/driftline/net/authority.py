@@ -45,7 +45,7 @@ def create(folder: Path) -> list[Path]:
     if (folder / "ca.key").exists():
         raise FileRefused(str(folder), None, "there is an authority already")
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _signed(key, key, None, "Driftline authority", [])
+    certificate = _signed(key, key, None, "Driftline authority", [], is_dialled=False)
     signer = ed25519.Ed25519PrivateKey.generate()
     write_private(folder / "ca.key", _private(key))
     (folder / "ca.pem").write_bytes(_pem(certificate))
@@ -56,12 +56,14 @@ def create(folder: Path) -> list[Path]:
 
 def sign_broker(folder: Path, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
     """A certificate for a broker that is reached by these hosts, and its key: their files."""
-    return _issue(folder, f"broker-{quote(name, safe='')}", name, broker_uri(name), hosts)
+    file = f"broker-{quote(name, safe='')}"
+    return _issue(folder, file, name, broker_uri(name), hosts, is_dialled=True)
 
 
 def sign_party(folder: Path, identity: str) -> tuple[Path, Path]:
     """A certificate for a party, and its key: their files."""
-    return _issue(folder, f"party-{quote(identity, safe='')}", identity, party_uri(identity), ())
+    file = f"party-{quote(identity, safe='')}"
+    return _issue(folder, file, identity, party_uri(identity), (), is_dialled=False)
 
 
 def sign_token(
@@ -85,7 +87,9 @@ def sign_token(
     return jwt.encode(claims, key, algorithm=_ALGORITHM)  # type: ignore[arg-type]
 
 
-def _issue(folder: Path, file: str, name: str, uri: str, hosts: Sequence[str]) -> tuple[Path, Path]:
+def _issue(
+    folder: Path, file: str, name: str, uri: str, hosts: Sequence[str], *, is_dialled: bool
+) -> tuple[Path, Path]:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -96,7 +100,7 @@ def _issue(folder: Path, file: str, name: str, uri: str, hosts: Sequence[str]) -
     names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
     names += [_host(one) for one in hosts]
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _signed(key, authority_key, authority, name, names)
+    certificate = _signed(key, authority_key, authority, name, names, is_dialled=is_dialled)
     key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
     write_private(key_file, _private(key))
     certificate_file.write_bytes(_pem(certificate))
@@ -120,6 +124,8 @@ def _signed(
     authority: x509.Certificate | None,
     name: str,
     alternatives: Sequence[x509.GeneralName],
+    *,
+    is_dialled: bool,
 ) -> x509.Certificate:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -158,8 +164,10 @@ def _signed(
     )
     if alternatives:
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), False)
-        # A broker is dialled, and dials.
-        uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        # A broker is dialled, and dials; a party dials only, and must not pass for who is dialled.
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if is_dialled:
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
         builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
     return builder.sign(by, hashes.SHA256())
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-_BROKER, _PARTY = "driftline:broker:", "driftline:party:"
+_OURS = "driftline:"
+_BROKER, _PARTY = f"{_OURS}broker:", f"{_OURS}party:"
 
 
 def broker_uri(name: str) -> str:
@@ -29,8 +30,10 @@ def names_broker(certificate: Mapping[str, Any] | None, name: str, otherwise: st
     if not certificate:
         return False
     alternatives = list(_alternatives(certificate))
-    if ("URI", broker_uri(name)) in alternatives:
-        return True
+    ours = [value for kind, value in alternatives if kind == "URI" and value.startswith(_OURS)]
+    if ours:
+        # Whatever else it names: it says what it is for.
+        return broker_uri(name) in ours
     return bool(otherwise) and (
         ("DNS", otherwise) in alternatives or otherwise in _common_names(certificate)
     )

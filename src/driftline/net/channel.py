@@ -78,10 +78,8 @@ class Channel:
             kept, low, high = one.after(self._sent), one.low, one.high
             some = one.notices if self._sent < one.number else sum(1 for _ in split_records(kept))
             guest.server.tally(self.party).sent += some
-            if self._sight is not None and not self._sight.is_clear(low, high):
-                seen = self._sight.notices(kept)
-                # Of which forms it is now must be looked up.
-                kept, low, high = (kept, low, high) if seen is kept else (seen, 0, 1)
+            if self._sight is not None:
+                kept, low, high = self._sight.notices(kept, low, high)
             guest.know(low, high, kept)
             for whole in framed(Kind.KEPT, head, kept):
                 connection.send(whole)

@@ -17,8 +17,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from driftline.broker.access import may_be_told
 from driftline.broker.concern import is_plain
+from driftline.broker.effects import Deliver
 from driftline.broker.identity import durable_name
+from driftline.model.view import View
+from driftline.net.sight import Sight, sight_of
+from driftline.net.telling import told
 
 if TYPE_CHECKING:
     from driftline.net.guest import Guest
@@ -50,6 +55,25 @@ def mine_of(guest: Guest, handle: int = 0) -> list[dict[str, object]]:
         for known_as, id in known
         if handle in (0, known_as)
     ]
+
+
+def left_of(server: Server, party: str, sight: Sight | None) -> tuple[int, int]:
+    """How many things a durable party has not said it has had, and the number of the first.
+
+    Changes of rows that it cannot see are not told it, and so do not count.
+    """
+    edge = server.edge
+    kept, first = edge.parties.left(party)
+    statement = edge.standing(f"{party}#0").statement
+    if sight is None or not isinstance(statement, View) or statement.columns:
+        return kept, first
+    told_of = [
+        one.number
+        for one in edge.parties[party].waiting
+        if isinstance(one, Deliver)
+        and any(told(one, edge, server.forms, lambda id: 1, one.number, sight))
+    ]
+    return len(told_of), told_of[0] if told_of else 0
 
 
 def identity_of_guest(guest: Guest) -> list[dict[str, object]]:
@@ -85,7 +109,13 @@ def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> dict[st
     assert owner is not None
     name = durable_name(owner)
     if name is not None:
-        return {**found, "durable": name, **_of_durable(server, id, owner)}
+        sight = sight_of(server.broker.access, owner, server.forms)
+        counts = _of_durable(server, id, owner)
+        counts["waiting"], _ = left_of(server, owner, sight)
+        if not may_be_told(server.broker.access, owner, standing.statement):
+            # How often it matches would say what may not be seen any more.
+            counts = dict.fromkeys(counts, 0)
+        return {**found, "durable": name, **counts}
     assert guest is not None
     return {**found, **_of_passing(server, id, guest, handle)}
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from driftline.net.server import Server
 
 UNKNOWN = -(1 << 40)
+OWN_LETTERS_MAX = 1 << 24
+"""So many letters may have forms that nobody else is to know, as long as a connection lasts."""
 """No form goes by this number on a connection."""
 ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
@@ -105,6 +107,7 @@ class Guest:
         self._forms_in: NDArray[np.int64] = np.full(16, UNKNOWN, np.int64)
         self._forms_out: set[int] = set()
         self._own: dict[int, Form] = {}
+        self._own_letters = 0
         self._missed: set[int] = set()
         self.anew: dict[int, tuple[float, float]] = {}
         """Views that were told anew: when, and how long to wait with it the next time."""
@@ -196,15 +199,19 @@ class Guest:
             check_form(form)
         except InvalidValue as problem:
             raise refused("form", "one that events can have", str(problem)) from None
-        known = self.server.broker.publishing.forms.number(form)
         try:
             names = [name for name, _ in form.fields]
             self.server.broker.access.publish(self.name, form.type, names)
+            known = self.server.broker.publishing.forms.number(form)
         except NotAllowed:
             known = NO_FORM
         self._own.pop(number, None)
         if known == NO_FORM:
-            # It is not allowed, or there are too many for all to know: events are read one by one.
+            # It is not allowed, or not for all to know: events are read one by one.
+            self._own_letters += form.letters
+            if self._own_letters > OWN_LETTERS_MAX:
+                wanted = f"forms of at most {OWN_LETTERS_MAX} letters that only it knows"
+                raise refused("form", wanted, f"{self._own_letters}")
             self._own[number] = form
             known = UNKNOWN
         self._forms_in[number] = known
@@ -392,11 +399,10 @@ class Guest:
         notices: bytes | memoryview = whole[HEAD_BYTES:]
         as_it_is = len(whole) <= self.server.limits.frame_bytes
         self.told += run.notices
-        if self.sight is not None and not self.sight.is_clear(low, high):
-            seen = self.sight.notices(notices)
+        if self.sight is not None:
+            seen, low, high = self.sight.notices(notices, low, high)
             if seen is not notices:
-                # Of which forms it is now must be looked up.
-                notices, low, high, as_it_is = seen, 0, 1, False
+                notices, as_it_is = seen, False
         self.know(low, high, notices)
         if self._is_free():
             if as_it_is:

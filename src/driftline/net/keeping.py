@@ -11,15 +11,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from driftline.broker import requests
+from driftline.broker.access import may_be_told
 from driftline.broker.effects import Reply
 from driftline.broker.identity import durable_name
+from driftline.broker.letters import Letter
 from driftline.broker.stating import stated
-from driftline.errors import InvalidValue, LimitReached, NotAllowed, NotSupported
+from driftline.errors import InvalidValue, LimitReached, NotSupported
 from driftline.model.covering import Statement
 from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.model.view import View, ViewKind
+from driftline.net.counting import left_of
 from driftline.net.inside import Trouble
+from driftline.net.withheld import is_withheld
 from driftline.wire import asking, by_name
 
 if TYPE_CHECKING:
@@ -75,6 +79,8 @@ class Keeping:
             wanted = known
         elif known.statement != statement:
             check_kind(known.statement, statement)
+            # What waits was found by what it asked for until now.
+            access.subscribe(guest.name, known.statement)
             wanted = known.restated(statement, standing.params)
         elif not replace(known, epoch=0, start_us=0).same(
             replace(standing, epoch=0, start_us=0, statement=known.statement)
@@ -189,11 +195,9 @@ class Keeping:
             trouble = Trouble("no webhooks and no e-mail are sent from this broker", 0)
         attached = server.is_attached(party) and not (handling and handling.holds(party))
         statement = standing.statement
-        kept, first = server.edge.parties.left(party)
+        kept, first = left_of(server, party, guest.sight)
         matched = server.edge.matched(f"{party}#0")
-        try:
-            server.broker.access.subscribe(guest.name, statement)
-        except NotAllowed:
+        if not may_be_told(server.broker.access, guest.name, statement):
             # How often it matches would say what may not be seen any more.
             kept = first = matched = 0
         is_rows = isinstance(statement, View) and statement.of is ViewKind.ROWS
@@ -224,7 +228,8 @@ class Keeping:
         found: list[list[object]] = []
         size = 0
         for one in self._server.edge.parties[party].letters.page(asked.after, asked.most):
-            data = one.data if len(one.data) <= _LETTER_BYTES else b""
+            is_shown = len(one.data) <= _LETTER_BYTES and not self._is_withheld(party, one)
+            data = one.data if is_shown else b""
             size += len(data)
             if found and size > _PAGE_BYTES:
                 break
@@ -239,6 +244,10 @@ class Keeping:
             raise InvalidValue("handler", "one to deliver through: redirect it first", "none")
         self._letters(guest, asked, requests.Revive, party)
 
+    def _is_withheld(self, party: str, letter: Letter) -> bool:
+        standing = self._server.edge.standing(f"{party}#0")
+        return is_withheld(self._server.broker.access, party, standing.statement, letter)
+
     def _discard(self, guest: Guest, asked: by_name.Discard) -> None:
         party, _ = self.find(guest, asked.durable)
         self._letters(guest, asked, requests.Discard, party)
@@ -251,8 +260,11 @@ class Keeping:
         party: str,
     ) -> None:
         server = self._server
-        letters = None if asked.letters is None else tuple(dict.fromkeys(asked.letters))
         known = server.edge.parties[party].letters
+        letters = None if asked.letters is None else tuple(dict.fromkeys(asked.letters))
+        if kind is requests.Revive:
+            chosen = [one for one in known if letters is None or one.id in letters]
+            letters = tuple(one.id for one in chosen if not self._is_withheld(party, one))
         count = len(known) if letters is None else sum(one in known for one in letters)
 
         def done(reply: Reply) -> None:

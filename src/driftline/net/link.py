@@ -98,6 +98,11 @@ class Link:
         if self._wire is not None:
             self._wire.connection.close(why)
 
+    def again(self, why: str) -> None:
+        """End the connection, if there is one, and let there be another."""
+        if self._wire is not None:
+            self._wire.connection.close(why)
+
     def send(self, data: bytes) -> None:
         """Put bytes on the link; without a connection they are lost."""
         if self._wire is not None and self._wire.connection.unsent < UNSENT_MOST:
@@ -224,9 +229,10 @@ class Wire:
         """Somebody says who it is: a broker that we have a link to, or nobody."""
         link = self.server.links.get(said.broker)
         mine = self.server.broker.settings
-        if link is None or (self.link is not None and link is not self.link):
-            raise refused("link", "a broker that is configured here", said.broker)
-        self._check_certificate(link)
+        is_known = link is not None and (self.link is None or link is self.link)
+        if link is None or not is_known or not self._is_proven(link):
+            # To a stranger the two are the same: which brokers there are is none of their business.
+            raise refused("link", "a broker that is configured here, and proves it", said.broker)
         wanted = OTHER_END[link.role]
         if said.role != wanted:
             raise refused(f"link to {link.name}", f"that we are its {wanted}", said.role)
@@ -239,16 +245,19 @@ class Wire:
         self.connection.notice_loss(SILENT_MOST)
         link.joined(self)
 
-    def _check_certificate(self, link: Link) -> None:
-        """Where brokers must prove who they are, this one must have."""
+    def _is_proven(self, link: Link) -> bool:
+        """Has this broker proven who it is, where brokers must?"""
         tls, is_closed = self.server.config.tls, self.server.config.is_closed
         if not is_closed and (tls is None or tls.authority is None):
-            return
+            return True
         shown = self.connection.information("peercert")
         certificate = shown if isinstance(shown, dict) else None
-        if not names_broker(certificate, link.name, link.certificate):
-            came = "another" if certificate else "none"
-            raise refused(f"link to {link.name}", "a certificate that names it", came)
+        if names_broker(certificate, link.name, link.certificate):
+            return True
+        came = "another" if certificate else "none"
+        why = f"wanted a certificate that names it, came {came}"
+        self.server.log.stranger("a link is refused", link=link.name, why=why)
+        return False
 
     # For the connection
 

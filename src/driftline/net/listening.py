@@ -95,6 +95,11 @@ class Listening:
         for knocked in self._entering.values():
             knocked.end()
 
+    def turn_away(self, why: str) -> None:
+        """End those who are not through with TLS."""
+        while self._entering:
+            self._end_oldest(why)
+
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(self._per_turn):
             try:

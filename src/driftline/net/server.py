@@ -223,6 +223,14 @@ class Server:
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
             guest.connection.close("who may do what has changed")
+        if config.tls is not None:
+            # They were believed, or are about to be, by other certificates.
+            for stranger in [*self.strangers]:
+                stranger.turn_away("certificates have changed")
+            if self._listening is not None:
+                self._listening.turn_away("certificates have changed")
+            for link in self.links.values():
+                link.again("certificates have changed")
         for door in self.doors:
             door.reloaded(self.config)
         self.log.info("has read its access anew")

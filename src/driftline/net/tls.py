@@ -61,6 +61,8 @@ class Renewable:
     def renew(self, context: ssl.SSLContext) -> None:
         """Let those who connect from now on have another."""
         self._now = context
+        # Whether a certificate is asked for is decided before there is another context.
+        self.context.verify_mode = context.verify_mode
 
     def _choose(self, line: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
         line.context = self._now

@@ -81,7 +81,11 @@ class Verifier:
         except (jwt.PyJWTError, ValueError, RecursionError) as problem:
             # Only what kind of fault it has: what is in it may be somebody's secret.
             raise NotAuthenticated(_fault(problem)) from None
-        return Proven(check_identity(claims["sub"]), float(claims["exp"]) + tokens.leeway)
+        try:
+            until = float(claims["exp"]) + tokens.leeway
+        except OverflowError:
+            raise NotAuthenticated("the token must say when it expires (exp)") from None
+        return Proven(check_identity(claims["sub"]), until)
 
 
 def check_identity(name: object) -> str:

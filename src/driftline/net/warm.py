@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from driftline.broker.access import Granted
 from driftline.broker.broker import Broker
 from driftline.broker.effects import DeliverMany, SendParcels
+from driftline.broker.grants import Grants
 from driftline.broker.links import Role
 from driftline.broker.requests import PublishMany, Subscribe
 from driftline.broker.settings import Settings
@@ -20,9 +22,11 @@ from driftline.model.message import Interest
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.net.gathering import Gathering
+from driftline.net.sight import Sight
 from driftline.wire.bundles import Bundle
 from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
+from driftline.wire.notices import Notice, write_notice
 from driftline.wire.publishing import batch
 from driftline.wire.stream import Kind, frame
 
@@ -49,6 +53,9 @@ def warm() -> None:
     broker.handle(Interest({"": one.bound({"a": 1})}), "far", 0)
     told = broker.handle(PublishMany("", write_record(event, 0, form), forms), "p", 0)
     assert sum(isinstance(one, DeliverMany) for one in told) == 2
+    notice = write_notice(Notice(((1, 0),), 0, False, event.entering(0)), int(forms[0]), form)
+    sight = Sight(Granted(Grants([])), "p", broker.publishing.forms)
+    assert len(sight.notices(notice, *forms, *forms).notices) < len(notice)
     far = Broker("far", settings=broker.settings)
     (sent,) = [one for one in told if isinstance(one, SendParcels)]
     for _, bundle in sent.parcels:

@@ -39,6 +39,11 @@ class Form(NamedTuple):
     type: str
     fields: tuple[tuple[str, int], ...]
 
+    @property
+    def letters(self) -> int:
+        """How many its names have."""
+        return len(self.type) + sum(len(name) for name, _ in self.fields)
+
 
 def form_of(event: Event) -> Form:
     """The form of an event."""

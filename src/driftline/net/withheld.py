@@ -1,0 +1,38 @@
+"""May somebody still see what they were once to be told? Grants may have been withdrawn since.
+
+A dead letter is what was told, as it was said then. It is looked at name by name: what a
+subscription calls its columns is its own to name, all else must be an attribute that may be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from driftline.broker.access import Access, is_kept, may_be_told
+from driftline.broker.letters import Letter
+from driftline.language.cloudevents import event_from
+from driftline.model.covering import Statement
+from driftline.model.pattern import Pattern
+
+
+def is_withheld(access: Access, party: str, statement: Statement, letter: Letter) -> bool:
+    """Does a letter for a party, whose subscription asks for this now, say what it may not see?"""
+    if not may_be_told(access, party, statement):
+        return True
+    data = msgspec.json.decode(letter.data).get("data", {})
+    last = statement.steps[-1] if isinstance(statement, Pattern) else statement
+    type = data.get("type") or last.source or ""
+    names = access.sight(party, type, kept=is_kept(statement))
+    columns = {column.name for column in last.columns}
+    if "key" in data and not names.is_all:
+        return True
+    said: Mapping[str, Any] = {**data.get("values", {}), **(data.get("old") or {})}
+    if any(name not in columns and name not in names for name in said):
+        return True
+    events = map(event_from, data.get("events", ()))
+    return any(
+        name not in access.sight(party, one.type) for one in events for name in one.attributes
+    )
