@@ -12,7 +12,14 @@ import pytest
 import driftline as dl
 from driftline.broker.access import Anyone
 from driftline.broker.links import Role
-from driftline.errors import InvalidValue, LimitReached, NotAllowed, SubscriptionEnded, Unreachable
+from driftline.errors import (
+    DriftlineError,
+    InvalidValue,
+    LimitReached,
+    NotAllowed,
+    SubscriptionEnded,
+    Unreachable,
+)
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
 from tests.net.serving import broker, client, run, until
@@ -123,6 +130,33 @@ def test_what_cannot_be_said_at_all_holds_up_none_of_the_others():
                 assert [*sound, last] == [None] * 3
                 assert isinstance(refused, InvalidValue)
                 assert [(await s.next(5)).values["n"] for _ in range(3)] == [1, 5_000, 3]
+
+    run(main)
+
+
+def test_names_that_are_too_long_to_be_said_are_refused_by_themselves():
+    long = "n" * 70_000
+
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            async with c.subscribe("SELECT n FROM q") as s:
+                wrong = [dl.Event("q", {long: 1}), dl.Event(long, {"n": 2})]
+                some = [dl.Event("q", {"n": 1}), *wrong, dl.Event("q", {"n": 3})]
+                problems = await c.publish_each(some)
+                assert [isinstance(one, InvalidValue) for one in problems] == [0, 1, 1, 0]
+                for ask in (
+                    lambda: c.subscribe(f"SELECT * FROM q WHERE n > :{long[:20_000]}", {}),
+                    lambda: c.set("d", {long: 1}),
+                    lambda: c.declare("t", "k", {long: 1}),
+                    lambda: c.durables.discard("d", [long]),
+                    lambda: c.durables.discard("d", ["1"] * 20_000),
+                ):
+                    with pytest.raises(DriftlineError) as refused:
+                        await ask()
+                    assert not isinstance(refused.value, Unreachable)
+                # Nobody had to come again for it.
+                assert c._talk._connections == 1
+                assert [(await s.next(5)).values["n"] for _ in range(2)] == [1, 3]
 
     run(main)
 

@@ -86,6 +86,10 @@ def test_by_random_programs(seed: int, tmp_path: Path) -> None:
                     limit = draw.randrange(10)
                     await s.set(limit=limit)
                     known.standing = known.standing.moved_to({"limit": limit})
+                elif what < 0.46:
+                    s, known = draw.choice(live)
+                    await s.add(f"x != {draw.randrange(10)}")
+                    known.standing = known.standing.restated(s.statement, s.params)
                 else:
                     events = [_event(draw) for _ in range(draw.choice((1, 3, 200)))]
                     await c.publish_many(events)
@@ -149,6 +153,39 @@ def test_who_does_not_read_loses_and_that_is_counted() -> None:
             assert status["conflated"] == two["conflated"]
             await few.cancel()
             assert (await c.status())["dropped"] == 46  # what was lost stays lost
+
+    run(test)
+
+
+def test_what_waits_while_another_text_takes_the_place_is_counted_once() -> None:
+    async def test() -> None:
+        async with served() as server, dl.connect(address(server)) as c:
+            policy = {"limit": 3, "min_interval": 60.0}
+            s = await c.subscribe("SELECT * FROM q WHERE n < 100", policy=policy)
+            await c.publish_many([dl.Event("q", {"n": n}) for n in range(20)])
+            await s.replace("n < 100", "n < 120")
+            await c.publish_many([dl.Event("q", {"n": n}) for n in range(20)])
+            one = await s.counters()
+            assert one["evaluated"] == one["matched"] == 40
+            assert one["matched"] == one["sent"] + one["suppressed"] + one["waiting"]
+            assert (one["sent"], one["waiting"]) == (1, 3)
+            assert (await c.status())["matched"] == 40
+            await s.cancel()
+            assert (await c.status())["matched"] == 40
+
+    run(test)
+
+
+def test_of_a_durable_one_that_waits_which_it_has_not_said_that_it_had(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with served(journal=str(tmp_path / "j")) as server, dl.connect(address(server)) as c:
+            async with c.subscribe("SELECT * FROM q", durable="d", ack="manual") as s:
+                await c.publish_many([dl.Event("q", {"n": n}) for n in range(100)])
+                told = [await s.next(5) for _ in range(100)]
+                await s.ack(told[49])
+                await c.confirm()
+                (shown,) = (await c._status(True, others=True))["mine"]
+                assert shown["waiting"] == (await c.durables.get("d")).kept == 50
 
     run(test)
 

@@ -111,6 +111,21 @@ class Counted:
         self._quiet_ended += self.quiet(id)
         self._others.pop(id, None)
 
+    def carry(self, id: str, number: int | None, evaluated: int, matched: int, quiet: int) -> None:
+        """One that has just begun was counted before, as one that has ended."""
+        self._ended -= matched
+        self._quiet_ended -= quiet
+        other = self._others.get(id)
+        if other is not None:
+            other.began -= evaluated
+            other.matched += matched
+            other.quiet += quiet
+            return
+        assert number is not None
+        self._began[number] -= evaluated
+        # Of a plain one everything that was found is told.
+        self._slots.matched[number] += matched - quiet
+
     def found(self, id: str, number: int | None, *, told: bool = True) -> None:
         """An event satisfied it, and told something or not; see `slots` for what kernels find."""
         other = self._others.get(id)

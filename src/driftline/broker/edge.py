@@ -149,6 +149,18 @@ class Edge:
         if self._counting:
             self.counted.begin(id, self._types(standing), self._number(id))
 
+    def restate(self, party: str, id: str, standing: Standing, handle: int) -> None:
+        """The same subscription asks for something else."""
+        if not self._counting:
+            self.cancel(id)
+            self.subscribe(party, id, standing, handle)
+            return
+        evaluated, matched, quiet = self.evaluated(id), self.matched(id), self.counted.quiet(id)
+        self.cancel(id)
+        self.subscribe(party, id, standing, handle)
+        # What waits for it was found before.
+        self.counted.carry(id, self._number(id), evaluated, matched, quiet)
+
     def _number(self, id: str) -> int | None:
         """The number of a plain subscription, by which kernels know it."""
         if self._index is None or not is_plain(self._standing[id].statement):

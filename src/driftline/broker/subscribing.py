@@ -89,9 +89,10 @@ class Subscribing:
             old = self._viewed.get(asked.id) or self._routed(asked.id, before)
         if before is None or before.statement != asked.standing.statement:
             if before is not None:
-                self._edge.cancel(asked.id)
+                self._edge.restate(party, asked.id, asked.standing, asked.handle)
                 self._restless.forget(asked.id)
-            self._edge.subscribe(party, asked.id, asked.standing, asked.handle)
+            else:
+                self._edge.subscribe(party, asked.id, asked.standing, asked.handle)
         else:
             self._edge.move(asked.id, asked.standing, quietly=asked.quietly)
             self._restless.moved(asked.id, before, asked.standing, now)

@@ -21,6 +21,7 @@ from driftline.client.publisher import Publisher
 from driftline.client.subscription import Subscription
 from driftline.errors import (
     DriftlineError,
+    FrameRefused,
     InvalidValue,
     NotEffective,
     NotSupported,
@@ -177,6 +178,11 @@ class Conversation:
         payload = asking.encode(asked)
         if len(payload) > self._payload_most:
             raise InvalidValue("request", f"at most {self._payload_most} bytes", f"{len(payload)}")
+        try:
+            asking.decode_request(payload)
+        except FrameRefused as problem:
+            # The broker would end the connection, and with it what others ask on it.
+            raise InvalidValue(problem.where, problem.wanted, problem.came) from None
         done: asyncio.Future[Any] = self._loop.create_future()
         self._asked[request] = (payload if again else None, done)
         if of is not None:

@@ -24,6 +24,8 @@ BATCH_BYTES = 1 << 17
 UNANSWERED_BYTES = 1 << 23
 """So much may be on its way; who publishes more waits."""
 FORMS_MAX = 1000
+FORM_BYTES_MAX = 1 << 15
+"""Longer ones go with each event: no broker would remember them for all."""
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ class Publisher:
             return NO_FORM
         number = len(self._forms)
         said = encode_form(number, form)
-        if len(said) > self._room_bytes:
+        if len(said) > min(FORM_BYTES_MAX, self._room_bytes):
             return NO_FORM
         self._forms[form] = number
         if self._up:

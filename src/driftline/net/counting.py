@@ -151,7 +151,7 @@ def _of_durable(server: Server, id: str, party: str) -> dict[str, int]:
         "matched": edge.matched(id),
         "suppressed": edge.counted.quiet(id) + tally.hidden + known.dropped,
         "sent": tally.sent,
-        "waiting": known.kept,
+        "waiting": edge.parties.left(party)[0],
         "dropped": known.dropped,
         "conflated": 0,
         "repeated": 0,
