@@ -111,7 +111,10 @@ def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> dict[st
     if name is not None:
         sight = sight_of(server.broker.access, owner, server.forms)
         counts = _of_durable(server, id, owner)
-        counts["waiting"], _ = left_of(server, owner, sight)
+        seen, _ = left_of(server, owner, sight)
+        # What it cannot see is not told it, whether it waits or not.
+        counts["suppressed"] += counts["waiting"] - seen
+        counts["waiting"] = seen
         if not may_be_told(server.broker.access, owner, standing.statement):
             # How often it matches would say what may not be seen any more.
             counts = dict.fromkeys(counts, 0)

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from driftline.net.server import Server
 
 UNKNOWN = -(1 << 40)
-OWN_LETTERS_MAX = 1 << 24
-"""So many letters may have forms that nobody else is to know, as long as a connection lasts."""
 """No form goes by this number on a connection."""
+OWN_LETTERS_MAX = 1 << 24
+"""So many letters may have the forms of a connection that nobody else is to know."""
 ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
 _ANEW_FIRST, _ANEW_LAST, _ANEW_CALM = 0.5, 60.0, 10.0
@@ -172,7 +172,7 @@ class Guest:
 
     def _frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.REQUEST:
-            began = time.perf_counter()
+            began = time.thread_time()
             self.server.serving.serve(self, asking.decode_request(payload))
             self.server.turns.spend(began)
         elif kind is Kind.FORM:
@@ -205,7 +205,9 @@ class Guest:
             known = self.server.broker.publishing.forms.number(form)
         except NotAllowed:
             known = NO_FORM
-        self._own.pop(number, None)
+        before = self._own.pop(number, None)
+        if before is not None:
+            self._own_letters -= before.letters
         if known == NO_FORM:
             # It is not allowed, or not for all to know: events are read one by one.
             self._own_letters += form.letters
@@ -226,9 +228,9 @@ class Guest:
         events = sum(one.events for one in batches)
         is_turn = events <= FEW or not self.server.turns.is_over()
         if is_turn and self._slices.fits(events):
-            began = time.perf_counter()
+            began = time.thread_time()
             self._publish_all(batches)
-            took = time.perf_counter() - began
+            took = time.thread_time() - began
             self._slices.took(events, took)
             if took > ROOM * SLICE:
                 self.server.turns.spend(began)
@@ -246,9 +248,9 @@ class Guest:
             one, rest = self._later.popleft().cut(self._slices.most)
             if rest is not None:
                 self._later.appendleft(rest)
-            began = time.perf_counter()
+            began = time.thread_time()
             self._publish_all([one])
-            self._slices.took(one.events, time.perf_counter() - began)
+            self._slices.took(one.events, time.thread_time() - began)
             turns.spend(began)
 
     def go_on(self) -> None:

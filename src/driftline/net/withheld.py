@@ -26,6 +26,8 @@ def is_withheld(access: Access, party: str, statement: Statement, letter: Letter
     last = statement.steps[-1] if isinstance(statement, Pattern) else statement
     type = data.get("type") or last.source or ""
     names = access.sight(party, type, kept=is_kept(statement))
+    if "type" in data and not (names.everything or names.listed):
+        return True  # Of this type it may not be told at all.
     columns = {column.name for column in last.columns}
     if "key" in data and not names.is_all:
         return True
