@@ -154,8 +154,19 @@ WRONG = [
     ("[tokens]\nkey = 7", "the name of a file"),
     ("[tokens]\nkey = 'a.pub'\naudience = 7", "a text"),
     ("listen = '0.0.0.0:1'\naccess = 'missing.toml'", "anybody on the way"),
-    ("[limits]\nrate = 'many'", "a number"),
-    ("jurnal = 'x'", "came jurnal"),
+    ("[limits]\nrate = 'many'", "a whole number"),
+    ("[limits]\nconnections = 1.5", "limits.connections: wanted a whole number, came 1.5"),
+    ("jurnal = 'x'", "came jurnal (perhaps journal?)"),
+    ("listen = ''", "listen: wanted host:port, came ''"),
+    ("listen = 0", "listen: wanted host:port, came 0"),
+    ("listen = false", "listen: wanted host:port, came False"),
+    ("journal = ''", "journal: wanted the name of a file"),
+    ("[[peers]]\nname = ''", "peers.name: wanted 1 to 255 bytes"),
+    ('[[peers]]\nname = "a\\nb"', r"came 'a\nb'"),
+    ('"a\\nb" = 1', r"came 'a\nb'"),
+    ("journal = 'postgresql://me:#secret@host/db'", "no password"),
+    ("journal = 'postgresql://me:?secret@host/db'", "no password"),
+    ("journal = 'postgresql://me:/secret@host/db'", "no password"),
     ("journal = 'postgresql://me:secret@host/db'", "no password"),
 ]
 
@@ -167,8 +178,68 @@ def test_a_configuration_that_does_not_hold_is_refused(driftline, tmp_path, text
     for command in (("config", "check", file), ("serve", "--config", file)):
         ran = driftline(*command)
         assert ran.code == 4
-        assert why in ran.err
+        assert why in ran.err.splitlines()[-1]
         assert "secret" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("password", "checked", "served"),
+    [
+        ("ge%2Fheim", 0, 1),
+        ("ge#heim", 0, 1),
+        ("ge?heim", 0, 1),
+        ("ge/heim", 4, 4),
+        ("12/heim", 4, 4),
+        ("12/ge?heim", 4, 4),
+        ("ge@heim", 4, 4),
+    ],
+)
+def test_a_journals_password_is_nowhere_shown(driftline, monkeypatch, password, checked, served):
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("DRIFTLINE_JOURNAL", f"postgresql://bob:{password}@127.0.0.1:1/db")
+    for code, words in (
+        (0, ("config", "show")),
+        (0, ("config", "show", "--json")),
+        (checked, ("config", "check")),
+        (served, ("serve", "--listen", "127.0.0.1:0")),
+    ):
+        ran = driftline(*words)
+        assert ran.code == code
+        assert "heim" not in ran.out + ran.err
+        if code == 0 and "show" in words:
+            assert "postgresql://bob:***@127.0.0.1:1/db" in ran.out
+        if code == 4:
+            assert "written %40 and %2F, came postgresql://bob:***@127.0.0.1:1/db" in ran.err
+
+
+def test_a_secret_in_a_pipe_is_not_waited_for(driftline, tmp_path):
+    os.mkfifo(tmp_path / "secret", 0o600)
+    file = tmp_path / "broker.toml"
+    file.write_text('[webhooks]\nallow = ["https://h/"]\nsecret_file = "secret"\n')
+    ran = driftline("config", "check", file)
+    assert (ran.code, "ordinary file" in ran.err) == (4, True)
+
+
+def test_a_broker_that_is_to_listen_nowhere_is_refused(driftline, monkeypatch):
+    ran = driftline("serve", "--listen", "")
+    assert (ran.code, ran.err) == (4, "driftline: listen: wanted host:port, came ''\n")
+    monkeypatch.setenv("DRIFTLINE_LISTEN", "")
+    for words in (("config", "check"), ("config", "show", "--json"), ("serve",)):
+        assert driftline(*words).code == 4
+
+
+def test_files_of_the_command_line_are_where_one_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "b.toml").write_text('journal = "file.journal"\nlisten = "127.0.0.1:0"\n')
+    words = ("--config", "there/b.toml")
+    for more, made in (
+        ((), tmp_path / "there" / "file.journal"),
+        (("--journal", "flag.journal"), tmp_path / "flag.journal"),
+    ):
+        with served(tmp_path, *words, *more) as (process, _):
+            assert made.exists()
+            assert process.end() == 0
 
 
 def test_an_authority_is_made_once_and_its_secrets_are_its_own(driftline, tmp_path):

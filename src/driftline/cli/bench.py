@@ -10,7 +10,7 @@ import typer
 from driftline.bench import BENCHMARKS, SIZED
 from driftline.bench.report import Report
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_json, print_table, stderr
+from driftline.cli.output import plain, print_json, print_table, stderr
 
 
 def bench(
@@ -58,7 +58,7 @@ def bench(
     options = _sized(name, {option: text for option, text in given.items() if text is not None})
     module = import_module(f"driftline.bench.{name.replace('-', '_')}")
     with stderr.status("starting") as status:
-        report: Report = module.run(full, status.update, **options)
+        report: Report = module.run(full, lambda said: status.update(plain(said)), **options)
     if json:
         print_json(report.as_data())
         return

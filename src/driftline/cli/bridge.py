@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_facts, print_json_line, stderr
+from driftline.cli.output import plain, print_facts, print_json_line, stderr
 from driftline.cli.serve import LogFormat, LogLevel
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def bridge(
             print_json_line(facts)
         else:
             said = f"bridges {facts['broker']} and {facts['mqtt']}; Ctrl-C ends"
-            stderr.print(said, markup=False, style="dim")
+            stderr.print(plain(said, "dim"))
 
     async def run() -> Bridge:
         found = Bridge(config)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.output import print_facts, print_json, stderr
+from driftline.cli.output import plain, print_facts, print_json, stderr
 from driftline.language.advertising import advertisement
 from driftline.language.review import review
 from driftline.language.sql import parse
@@ -95,4 +95,4 @@ def check(
         }
     )
     for warning in found.warnings:
-        stderr.print(f"warning: {warning}", markup=False, style="yellow")
+        stderr.print(plain(f"warning: {warning}", "yellow"))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_json, print_table, stderr
+from driftline.cli.output import plain, print_json, print_table, stderr
 
 app = typer.Typer(
     help="The configuration of a broker: a file, then the environment, then the command line.\n\n"
@@ -39,7 +39,7 @@ def check(file: FileArgument = None, json: JsonFlag = False) -> None:
         print_json({"name": config.name, "closed": config.is_closed, "doubts": found})
         return
     for one in found:
-        stderr.print(f"doubt: {one}", markup=False, style="yellow")
+        stderr.print(plain(f"doubt: {one}", "yellow"))
     who = "those who prove who they are" if config.is_closed else "everybody who reaches it"
     typer.echo(f"{config.name} can begin, and is for {who}")
 

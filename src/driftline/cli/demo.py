@@ -61,14 +61,13 @@ def demo(
 ) -> None:
     """Take real daily prices through the Spark pipeline to ten thousand subscriptions."""
     _clear(out)
-    stderr.print("Reading twelve thousand daily prices of five stocks …", markup=False)
+    stderr.print("Reading twelve thousand daily prices of five stocks …")
     events = quotes()
     texts = _write(out, events, subscriptions(events, count, seed), seed)
     config = read_config(out / "pipeline.toml")
     stderr.print(
         f"Taking {len(events):,} events for {len(texts):,} subscriptions, of which "
         f"{(_FILES - 1) * _MOVES:,} times one moves meanwhile …",
-        markup=False,
     )
     done = run_on_spark(config)
     busiest = _busiest(config)
@@ -119,7 +118,7 @@ def _write(out: Path, events: list[Event], records: list[Record], seed: int) -> 
 
 def _print_places(out: Path) -> None:
     command = _command()
-    stderr.print("\nWhere to look next:", markup=False)
+    stderr.print("\nWhere to look next:")
     for place, what in (
         (f"{out}/pipeline.toml", "what was run; events/ and changes/ are beside it"),
         (f"{out}/told/matched", "one Parquet row per event, with the ids it was told to"),
@@ -129,7 +128,7 @@ def _print_places(out: Path) -> None:
         (f"{command} pipeline init DIR", "a pipeline of your own to begin with"),
         ("docs/reference/language.md", "the language; examples/ has the engine in a few lines"),
     ):
-        stderr.print(f"  {place:<44} {what}", markup=False)
+        stderr.print(f"  {place:<44} {what}")
 
 
 def _command() -> str:

@@ -66,8 +66,8 @@ def explain(
         print_json({"matches": found.outcome is True, "explanation": explanation_data(found)})
         return
     verdict = "matches" if found.outcome is True else "does not match"
-    stdout.print(f"The event {verdict}.", markup=False)
-    stdout.print(str(found), markup=False)
+    stdout.print(f"The event {verdict}.")
+    stdout.print(str(found))
 
 
 def _explain_text(

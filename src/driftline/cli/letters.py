@@ -11,7 +11,7 @@ import typer
 from driftline.cli.broker import AuthorityOption, WithinOption
 from driftline.cli.check import JsonFlag
 from driftline.cli.durables import NameArgument, at_broker, named
-from driftline.cli.output import print_json, print_table
+from driftline.cli.output import escaped, print_json, print_table
 from driftline.model.text import timestamp
 from driftline.model.value import time_of
 
@@ -111,7 +111,7 @@ def secret(
     if json:
         print_json({"name": name, "secret": found})
     else:
-        typer.echo(found)
+        typer.echo(escaped(found))
 
 
 def _letters(

@@ -29,7 +29,7 @@ from driftline.cli import (
     subscribe,
     top,
 )
-from driftline.cli.output import stderr
+from driftline.cli.output import plain, stderr
 from driftline.errors import (
     BrokerFailed,
     CannotListen,
@@ -113,8 +113,8 @@ def main() -> None:
     try:
         app()
     except DriftlineError as error:
-        stderr.print(f"driftline: {error}", markup=False, style="red")
+        stderr.print(plain(f"driftline: {error}", "red"))
         sys.exit(exit_code(error))
     except OSError as error:
-        stderr.print(f"driftline: {error}", markup=False, style="red")
+        stderr.print(plain(f"driftline: {error}", "red"))
         sys.exit(1)

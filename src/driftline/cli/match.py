@@ -77,4 +77,4 @@ def match(
     else:
         print_table("Match", ("what", "count"), [(name, f"{n:,}") for name, n in facts.items()])
     if refused:
-        stderr.print(f"warning: {refused} rows are no events; see `problem` in {out}", markup=False)
+        stderr.print(f"warning: {refused} rows are no events; see `problem` in {out}")

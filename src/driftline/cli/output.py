@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,7 +18,9 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.style import Style
 from rich.table import Column, Table
+from rich.text import Text
 
 from driftline.errors import InvalidValue
 from driftline.language.cloudevents import value_from, value_to
@@ -27,8 +29,51 @@ from driftline.model.value import Value
 # Rich reads NO_COLOR and whether it writes to a terminal; nothing to do here.
 # What goes into a file or a pipe has no width of its own: tables are not to be cut there.
 _WIDE = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
-stdout = Console(soft_wrap=True, highlight=False, width=_WIDE)
-stderr = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    r"""A text that moves no cursor, breaks no line and turns no direction, whoever wrote it.
+
+    >>> escaped("a\x1b[2J\nb")
+    'a\\x1b[2J\\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode()
+        for one in text
+    )
+
+
+def plain(said: object, style: str = "") -> Text:
+    """What others may have written, on one line: for a cell of a table, or beside our own."""
+    return Text(escaped(str(said)), style)
+
+
+class _Plain(Console):
+    """A console for which a string is what it says: no markup, no emoji, no orders to a terminal.
+
+    Nearly all that is printed was written by others: events, names, texts, what went wrong.
+    """
+
+    def render_str(
+        self,
+        text: str,
+        *,
+        style: str | Style = "",
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        emoji: bool | None = None,
+        markup: bool | None = None,
+        highlight: bool | None = None,
+        highlighter: HighlighterType | None = None,
+    ) -> Text:
+        # An explanation has lines of its own.
+        return Text(escaped(text, keep="\n"), style, justify=justify, overflow=overflow)
+
+
+stdout = _Plain(soft_wrap=True, highlight=False, markup=False, emoji=False, width=_WIDE)
+stderr = _Plain(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(data: object) -> None:
@@ -53,9 +98,9 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[obje
     """A table on standard output."""
     # An address is copied; half of one is of no use.
     heads = [Column(name, no_wrap=name == "address") for name in columns]
-    table = Table(*heads, title=title, title_justify="left", title_style="bold")
+    table = Table(*heads, title=escaped(title), title_justify="left", title_style="bold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*map(plain, row))
     stdout.print(table)
 
 
@@ -64,14 +109,14 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
         if value not in (None, "", (), [], {}):
-            stdout.print(f"{name:<{width}}  {value}", markup=False)
+            stdout.print(plain(f"{name:<{width}}  {value}"))
 
 
 def progress() -> Progress:
     """A progress bar on standard error; silent where that is no terminal."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

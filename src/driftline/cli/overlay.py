@@ -142,7 +142,7 @@ def _detach(file: Path, folder: Path, within: float) -> None:
 
 
 def _say(text: str) -> None:
-    stderr.print(text, markup=False)
+    stderr.print(text)
 
 
 def _print(found: dict[str, Any], json: bool) -> None:

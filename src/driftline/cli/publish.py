@@ -15,7 +15,7 @@ from rich.progress import Progress
 from driftline.cli.broker import AuthorityOption, WithinOption, addressed, connecting, named_values
 from driftline.cli.broker import run as run_loop
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_facts, print_json, progress, stderr
+from driftline.cli.output import plain, print_facts, print_json, progress, stderr
 from driftline.errors import FileRefused
 from driftline.files import BATCH, count_events, read_events
 from driftline.language.columns import Problem, events_of_texts
@@ -130,7 +130,7 @@ class _Work:
         self.first = self.first or number
         self.refused += 1
         if self.refused <= _SHOWN:
-            stderr.print(f"warning: line {number}: {event}", markup=False, style="yellow")
+            stderr.print(plain(f"warning: line {number}: {event}", "yellow"))
         return None
 
 

@@ -94,4 +94,4 @@ def _say(facts: dict[str, object], json: bool) -> None:
         return
     for what, files in facts.items():
         for one in files if isinstance(files, list) else [files]:
-            stderr.print(f"{what}: ", one, sep="", markup=False)
+            stderr.print(f"{what}: {one}")

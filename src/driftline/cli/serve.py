@@ -102,6 +102,7 @@ def serve(
     from driftline.gateway.doors import doors_of
     from driftline.net import logs
     from driftline.net.config import read_config
+    from driftline.net.configured import check_journal
     from driftline.net.running import facts_of, run
 
     given: dict[str, Any] = {"name": name, "listen": listen, "journal": journal, "health": health}
@@ -110,9 +111,10 @@ def serve(
     if peer:
         given["peers"] = [_peer(one) for one in peer]
     if access is not None:
-        given["access"] = str(access.absolute())
+        given["access"] = str(access)
     given |= {"logs.level": log_level, "logs.format": log_format}
     settings = read_config(config, given)
+    check_journal(settings)
     logs.begin(settings.logs)
 
     def ready(server: Server) -> None:

@@ -143,5 +143,4 @@ def _replay(plan: Plan) -> None:
     stderr.print(
         f"replay: driftline simulate --topology '{plan.topology}' --seed {plan.seed} "
         f"--steps {plan.steps} --brokers {plan.brokers} --matcher {plan.matcher}{rest} --trace -",
-        markup=False,
     )

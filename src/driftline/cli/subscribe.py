@@ -21,7 +21,7 @@ from driftline.cli.broker import (
     named_values,
 )
 from driftline.cli.broker import run as run_loop
-from driftline.cli.output import stderr, stdout
+from driftline.cli.output import escaped, plain, stderr, stdout
 from driftline.language.notified import notification_to
 from driftline.model.notification import Notification, NotificationKind
 from driftline.model.trace import PARENT_CHARS
@@ -89,7 +89,7 @@ def subscribe(
             async with subscription as s:
                 went_on = ", which goes on" if s.resumed else ""
                 said = f"subscribed at {client.broker}{went_on}; Ctrl-C ends"
-                stderr.print(said, markup=False, style="dim")
+                stderr.print(plain(said, "dim"))
                 printing = asyncio.ensure_future(lines.print_all(s))
                 # So that what was printed is acknowledged before it ends.
                 for one in (signal.SIGINT, signal.SIGTERM):
@@ -101,7 +101,7 @@ def subscribe(
 
     run_loop(telling)
     if count is not None and for_ is not None and lines.printed < count:
-        stderr.print(f"{lines.printed} of {count} came in {for_:g} s", markup=False, style="yellow")
+        stderr.print(f"{lines.printed} of {count} came in {for_:g} s", style="yellow")
         raise typer.Exit(1)
 
 
@@ -128,9 +128,9 @@ class _Lines:
 def _print(told: Notification, json: bool) -> None:
     is_gap = told.kind is NotificationKind.GAP
     if not json and is_gap and stdout.is_terminal:
-        stdout.print(_line(told), markup=False, style="yellow")
+        stdout.print(plain(_line(told), "yellow"))
         return
-    text = msgspec.json.encode(notification_to(told)).decode() if json else _line(told)
+    text = msgspec.json.encode(notification_to(told)).decode() if json else escaped(_line(told))
     sys.stdout.write(text + "\n")
     # Somebody may be reading along.
     sys.stdout.flush()

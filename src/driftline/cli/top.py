@@ -18,7 +18,7 @@ from rich.text import Text
 from driftline.cli.broker import AuthorityOption, default_address
 from driftline.cli.broker import run as run_loop
 from driftline.cli.check import JsonFlag
-from driftline.cli.output import print_json, stdout
+from driftline.cli.output import plain, print_json, stdout
 from driftline.client.proof import authority_context, token
 from driftline.errors import Unreachable
 
@@ -110,7 +110,7 @@ def _shown(seen: dict[str, Any]) -> Group:
     """Everything as tables; one that would be empty is left out."""
     up = [one for one in seen["brokers"] if one["up"]]
     silent = [
-        Text(f"{one['address']} does not answer: {one['problem']}", "red")
+        plain(f"{one['address']} does not answer: {one['problem']}", "red")
         for one in seen["brokers"]
         if not one["up"]
     ]
@@ -128,7 +128,7 @@ def _shown(seen: dict[str, Any]) -> Group:
     hidden = [one["broker"] for one in up if not one["operated"]]
     if hidden:
         said = f"you may not operate {', '.join(hidden)}: only what is your own is shown"
-        silent.append(Text(said, "yellow"))
+        silent.append(plain(said, "yellow"))
     return Group(*shown, *silent)
 
 
@@ -150,9 +150,9 @@ def _brokers(brokers: list[dict[str, Any]]) -> Table:
         links = f"{len(one['links']) - down} of {len(one['links'])} up"
         waits = one["waiting_for_journal"]
         table.add_row(
-            one["broker"],
+            plain(one["broker"]),
             Text(links, "red" if down else ""),
-            Text(one["trouble"], "red") if one["trouble"] else f"{waits:,} wait" if waits else "",
+            plain(one["trouble"], "red") if one["trouble"] else f"{waits:,} wait" if waits else "",
             _rate(one["published_per_second"]),
             _rate(one["told_per_second"]),
             _bytes(one["bytes_in_per_second"]),
@@ -172,9 +172,9 @@ def _links(brokers: list[dict[str, Any]]) -> Table:
         for link in one["links"]:
             state = "up" if link["up"] else f"down: {link['problem'] or 'nobody has come'}"
             table.add_row(
-                one["broker"],
-                link["broker"],
-                Text(state, "" if link["up"] else "red"),
+                plain(one["broker"]),
+                plain(link["broker"]),
+                plain(state, "" if link["up"] else "red"),
                 _bytes(link["bytes_in_per_second"]),
                 _bytes(link["bytes_out_per_second"]),
                 f"{link['waiting']:,}",
@@ -186,7 +186,7 @@ def _links(brokers: list[dict[str, Any]]) -> Table:
 def _slow(slow: list[dict[str, Any]]) -> Table:
     table = _table("Slowest consumers", "client,at,bytes wait", 2)
     for one in slow:
-        table.add_row(one["client"], one["broker"], f"{one['waiting_bytes']:,}")
+        table.add_row(plain(one["client"]), plain(one["broker"]), f"{one['waiting_bytes']:,}")
     return table
 
 
@@ -200,9 +200,9 @@ def _subscriptions(mine: list[dict[str, Any]]) -> Table:
         bounds = ", ".join(f"{name}={value}" for name, value in one["params"].items())
         counts = (one[name] for name in columns.split(",")[3:])
         table.add_row(
-            f"{named}{text if len(text) <= _TEXT else text[: _TEXT - 1] + '…'}",
-            f"{bounds}{epoch}",
-            one["broker"],
+            plain(f"{named}{text if len(text) <= _TEXT else text[: _TEXT - 1] + '…'}"),
+            plain(f"{bounds}{epoch}"),
+            plain(one["broker"]),
             *(f"{count:,}" for count in counts),
         )
     return table

@@ -34,5 +34,7 @@ def read_grants(path: Path) -> Grants:
         raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise FileRefused(str(path), None, f"no TOML: {problem}") from None
+    except RecursionError:
+        raise FileRefused(str(path), None, "no TOML: lists in lists, too deep") from None
     except InvalidValue as problem:
         raise FileRefused(str(path), None, str(problem)) from None

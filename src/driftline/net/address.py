@@ -29,9 +29,13 @@ class Address:
             host, port = text, str(PORT)
             if ":" in host.strip("[]") and not _is_ipv6(host.strip("[]")):
                 raise InvalidValue(where, "host:port", show(text))
-        if not port.isdecimal() or int(port) > 65_535:
+        # Python refuses to read numbers of thousands of digits.
+        if not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
             raise InvalidValue(where, "a port from 0 to 65535", show(port))
-        return cls(host.strip("[]"), int(port))
+        host = host.strip("[]")
+        if not host or not host.isprintable() or " " in host:
+            raise InvalidValue(where, "a host without blanks, and perhaps :port", show(text))
+        return cls(host, int(port))
 
     @property
     def is_loopback(self) -> bool:

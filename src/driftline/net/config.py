@@ -39,18 +39,22 @@
 
 Everything but the peers can come from the environment too: `DRIFTLINE_NAME`, `DRIFTLINE_TLS_KEY`,
 `DRIFTLINE_LIMITS_RATE` and so on. Secrets are never here: there are names of files that hold them.
+
+The name of a file counts from where it was said: in a configuration from the folder of that, in the
+environment and on the command line from where the broker is started.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from driftline.broker.links import Role
 from driftline.errors import FileRefused, InvalidValue
@@ -60,6 +64,7 @@ from driftline.net.http import Http
 from driftline.net.limits import Limits
 from driftline.net.logs import Logs
 from driftline.net.mailing import Email
+from driftline.net.secrets import has_password, without_password
 from driftline.net.tls import Tls
 from driftline.net.tokens import Tokens
 from driftline.net.webhooks import Webhooks
@@ -87,6 +92,9 @@ class Peer:
     certificate: str = ""
     """What its certificate names, if that is not the broker by our own kind of name."""
 
+    def __post_init__(self) -> None:
+        _check_name(self.name, "peers.name")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -108,8 +116,7 @@ class Config:
     logs: Logs = field(default_factory=Logs)
 
     def __post_init__(self) -> None:
-        if not self.name or not self.name.isprintable() or len(self.name.encode()) > 255:
-            raise InvalidValue("name", "1 to 255 bytes that can be printed", show(self.name))
+        _check_name(self.name, "name")
         names = [peer.name for peer in self.peers]
         if len(set(names)) < len(names) or self.name in names:
             raise InvalidValue("peers", "other brokers, each once", ", ".join(names))
@@ -131,6 +138,12 @@ class Config:
             raise InvalidValue("tls.authority", wanted, "none")
 
 
+def _check_name(name: str, where: str) -> None:
+    """Names are in one-line errors, logs and tables."""
+    if not name or not name.isprintable() or len(name.encode()) > 255:
+        raise InvalidValue(where, "1 to 255 bytes that can be printed", show(name))
+
+
 class Sources(NamedTuple):
     """What was said where, by names such as `listen` and `tls.key`."""
 
@@ -138,17 +151,34 @@ class Sources(NamedTuple):
     environment: dict[str, Any]
     given: dict[str, Any]
 
-    def together(self) -> dict[str, Any]:
-        """All of it: what comes later counts."""
+    def together(self, base: Path = Path()) -> dict[str, Any]:
+        """All of it: what comes later counts. Files of the file are looked for from `base` on."""
         said: dict[str, Any] = {}
-        for some in self:
+        for name, value in self.file.items():
+            _put(said, name, _placed(name, value, base))
+        for some in (self.environment, self.given):
             for name, value in some.items():
-                table, dot, inner = name.partition(".")
-                if dot:
-                    said.setdefault(table, {})[inner] = value
-                else:
-                    said[name] = value
+                _put(said, name, value)
         return said
+
+
+def _put(said: dict[str, Any], name: str, value: object) -> None:
+    table, dot, inner = name.partition(".")
+    if dot and table in TABLES:
+        if not isinstance(said.setdefault(table, {}), dict):
+            raise InvalidValue(table, "a table", show(said[table]))
+        said[table][inner] = value
+    else:
+        said[name] = value
+
+
+def _placed(name: str, value: object, base: Path) -> object:
+    """The name of a file, from `base` on; anything else as it is: it is looked at later."""
+    if not isinstance(value, str) or not value:
+        return value
+    if name in PATHS or (name == "journal" and ":" not in value):
+        return str(base / value)
+    return value
 
 
 def read_config(
@@ -159,7 +189,7 @@ def read_config(
     """The configuration of a file, changed by the environment, changed by what is given."""
     try:
         sources = sources_of(path, given, environment)
-        return config_of(sources.together(), Path() if path is None else path.parent)
+        return config_of(sources.together(Path() if path is None else path.parent))
     except InvalidValue as problem:
         if path is None:
             raise
@@ -176,16 +206,18 @@ def sources_of(
     sources = Sources(
         {} if path is None else _flat(_read(path)),
         {
-            name: _scalar(words[word], kind)
+            name: _scalar(words[word], kind, word)
             for name, (word, kind) in VARIABLES.items()
             if word in words
         },
         {name: value for name, value in (given or {}).items() if value is not None},
     )
     for some in (sources.file, sources.given):
-        if _has_password(some.get("journal")):
+        journal = some.get("journal")
+        if isinstance(journal, str) and has_password(journal):
             wanted = "no password: that comes by DRIFTLINE_JOURNAL, PGPASSWORD or PGPASSFILE"
-            raise InvalidValue("journal", wanted, "one")
+            came = "one, or an @ in a parameter, which is written %40"
+            raise InvalidValue("journal", wanted, came)
     return sources
 
 
@@ -212,12 +244,14 @@ def _variables() -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 VARIABLES: Mapping[str, tuple[str, str]] = dict(_variables())
+PATHS = frozenset(["access", *(name for name, (_, kind) in VARIABLES.items() if kind == "Path")])
+"""The settings that are names of files; a journal may be one too."""
 
 
-def _scalar(word: str, kind: str) -> object:
+def _scalar(word: str, kind: str, variable: str) -> object:
     """What a word of the environment means, where something of this kind is wanted."""
     if kind == "bool":
-        return _flag(word, "environment")
+        return _flag(word, variable)
     if kind in ("int", "float"):
         for number in (int, float):
             with suppress(ValueError):
@@ -227,15 +261,6 @@ def _scalar(word: str, kind: str) -> object:
     return word
 
 
-def _has_password(journal: object) -> bool:
-    if not isinstance(journal, str) or "://" not in journal:
-        return False
-    try:
-        return urlsplit(journal).password is not None or "password=" in journal.lower()
-    except ValueError:
-        return False
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
@@ -243,34 +268,68 @@ def _read(path: Path) -> dict[str, Any]:
         raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise FileRefused(str(path), None, f"no TOML: {problem}") from None
+    except RecursionError:
+        raise FileRefused(str(path), None, "no TOML: lists in lists, too deep") from None
 
 
 def config_of(said: Mapping[str, Any], base: Path = Path()) -> Config:
     """The configuration that these words and tables say; files are looked for from `base` on."""
-    known = {one.name for one in fields(Config)}
-    if unknown := said.keys() - known:
-        wanted = f"only {', '.join(sorted(known))}"
-        raise InvalidValue("configuration", wanted, ", ".join(sorted(unknown)))
+    check_known(said, {one.name for one in fields(Config)}, "configuration")
     given: dict[str, Any] = dict(said)
-    for name in ("name", "journal", "access"):
-        if name in given and not isinstance(given[name], str):
-            raise InvalidValue(name, "a text", show(given[name]))
-    for name in ("listen", "health"):
-        if name in given:
-            given[name] = Address.of(given[name], name) if given[name] else None
+    if "name" in given and not isinstance(given["name"], str):
+        raise InvalidValue("name", "a text", show(given["name"]))
+    if "journal" in given:
+        given["journal"] = _journal(given["journal"], base)
+    if "access" in given:
+        given["access"] = _file(given["access"], "access", base)
+    if "listen" in given:
+        given["listen"] = Address.of(given["listen"], "listen")
+    if "health" in given:
+        # Nothing in the environment can say that there is none, but an empty word.
+        is_none = given["health"] in ("", None)
+        given["health"] = None if is_none else Address.of(given["health"], "health")
     if "advertised" in given:
         given["advertised"] = _flag(given["advertised"], "advertised")
     for name, kind in TABLES.items():
         if name in given:
             given[name] = _of(kind, given[name], name, base)
-    if given.get("access") is not None:
-        given["access"] = base / given["access"]
     if "peers" in given:
         given["peers"] = tuple(_peer(one) for one in _list(given["peers"], "peers"))
-    journal = given.get("journal")
-    if journal and ":" not in journal:
-        given["journal"] = str(base / journal)
     return Config(**given)
+
+
+def check_known(said: Mapping[Any, object], known: Collection[str], where: str) -> None:
+    """Refuse names that nobody knows, with what they may have been meant to be."""
+    unknown = sorted(str(name) for name in said if name not in known)
+    if not unknown:
+        return
+    came = ", ".join(one if one.isprintable() else show(one) for one in unknown)
+    meant = [near for one in unknown for near in close_to(one, known)]
+    perhaps = f" (perhaps {', '.join(dict.fromkeys(meant))}?)" if meant else ""
+    raise InvalidValue(where, f"only {', '.join(sorted(known))}", f"{came}{perhaps}")
+
+
+def close_to(word: str, known: Collection[str]) -> list[str]:
+    """What may have been meant by a word: one that is known, or none."""
+    # Comparing takes the product of the lengths, and nobody has meant anything by a long one.
+    return get_close_matches(word, sorted(known), n=1) if len(word) <= 80 else []
+
+
+def _file(said: object, where: str, base: Path) -> Path:
+    if not isinstance(said, str) or not said or "\0" in said:
+        raise InvalidValue(where, "the name of a file", show(said))
+    return base / said
+
+
+def _journal(said: object, base: Path) -> str:
+    wanted = "the name of a file, postgresql://… or memory:"
+    if not isinstance(said, str) or not said or "\0" in said:
+        raise InvalidValue("journal", wanted, show(said))
+    is_url = "://" in said
+    known = said.startswith(("postgresql://", "postgres://", "sqlite:///"))
+    if (is_url and not known) or (not is_url and has_password(said)):
+        raise InvalidValue("journal", wanted, show(without_password(said)))
+    return said if ":" in said else str(base / said)
 
 
 def _flag(said: object, where: str) -> bool:
@@ -290,23 +349,29 @@ def _of(kind: type[Any], said: object, where: str, base: Path) -> Any:
     """A record of a table whose names are its fields; files are looked for from `base` on."""
     if not isinstance(said, Mapping):
         raise InvalidValue(where, "a table", show(said))
-    known = {one.name for one in fields(kind)}
-    if unknown := said.keys() - known:
-        wanted = f"only {', '.join(sorted(known))}"
-        raise InvalidValue(where, wanted, ", ".join(sorted(map(str, unknown))))
+    check_known(said, {one.name for one in fields(kind)}, where)
     needed = [one.name for one in fields(kind) if one.default is one.default_factory is MISSING]
     if missing := [name for name in needed if name not in said]:
         raise InvalidValue(where, f"at least {', '.join(needed)}", f"no {', '.join(missing)}")
     types = {one.name: str(one.type).partition(" |")[0] for one in fields(kind)}
-    given = {}
-    for name, one in said.items():
-        wanted, kinds = _KINDS[types[name]]
-        if not isinstance(one, kinds) or (isinstance(one, bool) and kinds is not bool):
-            raise InvalidValue(f"{where}.{name}", wanted, show(one))
-        given[name] = base / str(one) if types[name] == "Path" else one
-        if isinstance(one, list):
-            given[name] = _texts(one, f"{where}.{name}")
-    return kind(**given)
+    return kind(
+        **{name: _field(types[name], one, f"{where}.{name}", base) for name, one in said.items()}
+    )
+
+
+def _field(kind: str, said: object, where: str, base: Path) -> object:
+    """What a field of a kind is, as it was said; refused if it is nothing of that kind."""
+    wanted, kinds = _KINDS[kind]
+    if not isinstance(said, kinds) or (isinstance(said, bool) and kinds is not bool):
+        raise InvalidValue(where, wanted, show(said))
+    if kind == "Path":
+        return _file(said, where, base)
+    if isinstance(said, float):
+        # 1e5 is how people write 100000, and what counts must be counted in whole numbers.
+        if not math.isfinite(said) or (kind == "int" and not said.is_integer()):
+            raise InvalidValue(where, wanted, show(said))
+        return int(said) if kind == "int" else said
+    return _texts(said, where) if isinstance(said, list) else said
 
 
 def _texts(said: list[Any], where: str) -> tuple[str, ...]:
@@ -317,7 +382,7 @@ def _texts(said: list[Any], where: str) -> tuple[str, ...]:
 
 _KINDS: Mapping[str, tuple[str, Any]] = {
     "str": ("a text", str),
-    "int": ("a number", int | float),
+    "int": ("a whole number", int | float),
     "float": ("a number", int | float),
     "bool": ("true or false", bool),
     "Path": ("the name of a file", str),
@@ -327,15 +392,20 @@ _KINDS: Mapping[str, tuple[str, Any]] = {
 
 
 def _peer(said: object) -> Peer:
-    names = {"name", "address", "role", "certificate"}
-    if not isinstance(said, Mapping) or not {"name"} <= said.keys() <= names:
+    if not isinstance(said, Mapping) or "name" not in said:
         raise InvalidValue("peers", "a name, a role, and an address if it is dialled", show(said))
+    check_known(said, ("name", "address", "role", "certificate"), "peers")
+    name, certificate = said["name"], said.get("certificate", "")
+    for where, one in (("peers.name", name), ("peers.certificate", certificate)):
+        if not isinstance(one, str):
+            raise InvalidValue(where, "a text", show(one))
+    _check_name(name, "peers.name")  # Before it is named where its address is refused.
     address = said.get("address")
     return Peer(
-        str(said["name"]),
+        name,
         role_of(said.get("role", "peer")),
-        None if address is None else Address.of(address, f"address of {said['name']}"),
-        str(said.get("certificate", "")),
+        None if address is None else Address.of(address, f"address of {name}"),
+        certificate,
     )
 
 

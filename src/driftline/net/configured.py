@@ -8,17 +8,19 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from driftline.errors import InvalidValue
 from driftline.net.config import (
     ENVIRONMENT,
     TABLES,
     VARIABLES,
     Config,
     Sources,
+    close_to,
     read_config,
     sources_of,
 )
 from driftline.net.identities import Identities
-from driftline.net.secrets import without_password
+from driftline.net.secrets import is_misread, without_password
 
 OTHERS = (
     "ADDRESS",
@@ -73,8 +75,16 @@ def _origin(name: str, sources: Sources) -> str:
     return "file" if name in sources.file else "default"
 
 
+def check_journal(config: Config) -> None:
+    """Is its address one that is read as it is meant? What is not would be in errors."""
+    if is_misread(config.journal):
+        wanted = "a user and a password whose @ and / are written %40 and %2F"
+        raise InvalidValue("journal", wanted, without_password(config.journal))
+
+
 def check(config: Config) -> None:
     """Read all files that it names, as a broker would when it begins; raises what is wrong."""
+    check_journal(config)
     if config.tls is not None:
         config.tls.server()
         config.tls.client()
@@ -90,10 +100,13 @@ def check(config: Config) -> None:
 def doubts(config: Config, environment: Mapping[str, str]) -> list[str]:
     """What is allowed, and perhaps not meant."""
     found = []
-    known = {word for word, _ in VARIABLES.values()} | {ENVIRONMENT + one for one in OTHERS}
+    known = {word.removeprefix(ENVIRONMENT) for word, _ in VARIABLES.values()} | {*OTHERS}
     for word in sorted(environment):
-        if word.startswith(ENVIRONMENT) and word not in known:
-            found.append(f"{word} is in the environment, and means nothing")
+        # What they all begin with would make all of them look alike.
+        said = word.removeprefix(ENVIRONMENT)
+        if said != word and said not in known:
+            near = "".join(f": perhaps {ENVIRONMENT}{one}?" for one in close_to(said, known))
+            found.append(f"{word} is in the environment, and means nothing{near}")
     if not config.is_closed and not config.listen.is_loopback:
         found.append(
             f"everybody who reaches {config.listen} may do everything: see [tokens], access"

@@ -56,11 +56,12 @@ class Hub(Protocol):
     """What connections share: a buffer, and a list of those that have something to send."""
 
     buffer: memoryview
-    reading: int
-    """How many bytes have come."""
 
     def dirty(self, connection: Connection) -> None:
         """It has something to send when this turn of the loop is over."""
+
+    def hurry(self) -> None:
+        """One that has something to send is to do so when this turn of the loop is over."""
 
     def arrived(self, connection: Connection) -> Service | None:
         """Somebody has connected: who serves it? None: nobody, it is turned away."""
@@ -81,6 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         """Whose it is, if it came in by another door, where that was found out."""
         self._rest = bytearray()
         self._out: list[bytes | memoryview] = []
+        self.is_urgent = False
+        """Is it to be sent when this turn of the loop is over?"""
         self._transport: asyncio.Transport | None = None
         self.service: Service | None = None
         self.stuffed = False
@@ -114,7 +117,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.received += nbytes
-        self._hub.reading += nbytes
         service = self.service
         if service is None:
             return
@@ -191,10 +193,16 @@ class Connection(asyncio.BufferedProtocol):
 
     # From whoever serves it
 
-    def send(self, data: bytes | memoryview) -> None:
-        """Send this, when this turn of the loop is over."""
+    def send(self, data: bytes | memoryview, *, urgent: bool = True) -> None:
+        """Send this when this turn of the loop is over, or what is not urgent perhaps a little
+        later, together with what follows.
+        """
         if not self._out:
+            self.is_urgent = urgent
             self._hub.dirty(self)
+        elif urgent and not self.is_urgent:
+            self.is_urgent = True
+            self._hub.hurry()
         self._out.append(data)
 
     def flush(self) -> None:

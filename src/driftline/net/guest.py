@@ -408,10 +408,10 @@ class Guest:
         self.know(low, high, notices)
         if self._is_free():
             if as_it_is:
-                self.connection.send(whole)
+                self.connection.send(whole, urgent=False)
             else:
                 for one in framed(Kind.NOTICES, b"", notices):
-                    self.connection.send(one)
+                    self.connection.send(one, urgent=False)
             return
         for notice in split_records(notices):
             handles = tuple(handle for handle, _ in marks_of(notice))

@@ -64,9 +64,12 @@ class Limits:
         for one in fields(self):
             value = getattr(self, one.name)
             least = 0 if one.name == "rate" else 1
-            number = isinstance(value, int | float) and not isinstance(value, bool)
+            is_whole = one.type == "int"
+            kinds = int if is_whole else int | float
+            number = isinstance(value, kinds) and not isinstance(value, bool)
             if not number or not value >= least or value > 1 << 40:
-                raise InvalidValue(f"limits.{one.name}", f"a number, {least} or more", show(value))
+                wanted = f"a {'whole ' * is_whole}number, {least} or more"
+                raise InvalidValue(f"limits.{one.name}", wanted, show(value))
         if self.frame_bytes > FRAME_BYTES_MAX:
             wanted = f"at most {FRAME_BYTES_MAX}"
             raise InvalidValue("limits.frame_bytes", wanted, show(self.frame_bytes))

@@ -183,10 +183,12 @@ class _Dialled:
         self._server = server
         self._wire = wire
         self.buffer = server.buffer
-        self.reading = 0
 
     def dirty(self, connection: Connection) -> None:
         self._server.dirty(connection)
+
+    def hurry(self) -> None:
+        self._server.hurry()
 
     def arrived(self, connection: Connection) -> Wire:
         self._wire.connection = connection

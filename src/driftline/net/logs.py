@@ -43,7 +43,7 @@ _SECRET = "***"
 _SECRETS = (
     (re.compile(r"eyJ[\w-]{4,}\.[\w-]*\.[\w-]*"), _SECRET),  # a JSON Web Token
     (re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\",]+"), rf"\1 {_SECRET}"),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@", re.I), rf"\1:{_SECRET}@"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s]*@", re.I), rf"\1:{_SECRET}@"),
     (
         re.compile(
             r"(?i)((?:password|passwd|pwd|secret|token)\b['\"]?\s*[=:]\s*['\"]?)[^\s'\"&,;)]+"

@@ -11,21 +11,31 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from driftline.errors import FileRefused
 
 SECRET_BYTES_MAX = 1 << 16
+_HIDDEN = "***"
+_SECRET = re.compile(r"password|secret|scram_", re.IGNORECASE)
+"""What names of parameters have in them whose values are secrets."""
+_WORDS = re.compile(r"(password\s*=\s*).+", re.IGNORECASE | re.DOTALL)
+"""A password among words such as `host=… password=…`, and all behind it: it may be quoted."""
 
 
 def read_secret(path: Path) -> bytes:
     """The secret in a file, without the line's end; `FileRefused` if others can read it."""
     try:
-        mode = path.stat().st_mode
+        # Opening a pipe may wait for ever, opening a device may do something.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileRefused(str(path), None, "wanted an ordinary file for a secret")
         with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             secret = file.read(SECRET_BYTES_MAX + 1)
     except OSError as problem:
         raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
+    except ValueError as problem:
+        raise FileRefused(str(path), None, str(problem)) from None  # a NUL in its name
     if stat.S_IMODE(mode) & 0o077:
         why = f"others can read this secret: chmod 600 {path}"
         raise FileRefused(str(path), None, why)
@@ -56,14 +66,53 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def without_password(journal: str) -> str:
-    """A journal's address as it may be shown: without a password."""
-    if "://" not in journal:
-        return journal
-    try:
-        parts = urlsplit(re.sub(r"(?i)(password=)[^&]*", r"\1***", journal))
-        if parts.password is None:
-            return parts.geturl()
-        host = parts.netloc.rpartition("@")[2]
-        return parts._replace(netloc=f"{parts.username}:***@{host}").geturl()
-    except ValueError:
-        return journal.partition("://")[0] + "://…"
+    """A journal's address as it may be shown: without a password.
+
+    It errs to the side of showing less. A password that should have been written otherwise is one
+    too, so everything up to the last @ is the user and the password, as PostgreSQL itself takes
+    `#` and `?` there.
+
+    >>> without_password("postgresql://bob:ge/h#e?i@m@host/db?password=x&user=bob")
+    'postgresql://bob:***@host/db?password=***&user=bob'
+    """
+    scheme, is_url, rest = journal.partition("://")
+    if not is_url:
+        return _WORDS.sub(rf"\1{_HIDDEN}", journal)
+    who, at, where = rest.rpartition("@")
+    user, colon, _ = who.partition(":")
+    if not colon:
+        return f"{scheme}://{_without_parameters(rest)}"
+    if _without_parameters(who) != who:
+        # The last @ may be inside a parameter: what is behind it may be half a password.
+        return f"{scheme}://{_HIDDEN}"
+    return f"{scheme}://{user}:{_HIDDEN}{at}{_without_parameters(where)}"
+
+
+def has_password(journal: str) -> bool:
+    """Is there one in a journal's address? It may say so where there is none, never the reverse."""
+    return without_password(journal) != journal
+
+
+def is_misread(journal: str) -> bool:
+    """Would PostgreSQL look elsewhere for the password than we do, and name parts of it in errors?
+
+    It ends a user and a password at the first @, and sees none behind a /.
+
+    >>> is_misread("postgresql://bob:ge/heim@host/db"), is_misread("postgresql://bob:ge#h@host/db")
+    (True, False)
+    """
+    who, _, _ = journal.partition("://")[2].rpartition("@")
+    place, _, parameters = who.partition("?")
+    if "/" in place and "=" in parameters.rpartition("&")[2]:
+        return False  # The last @ is in a parameter, as it may be.
+    return ":" in who and ("/" in who or "@" in who)
+
+
+def _without_parameters(address: str) -> str:
+    """What stands behind ? without the values that are secrets, however their names are written."""
+    place, mark, parameters = address.partition("?")
+    said = []
+    for one in parameters.split("&"):
+        name, equals, _ = one.partition("=")
+        said.append(f"{name}={_HIDDEN}" if equals and _SECRET.search(unquote(name)) else one)
+    return f"{place}{mark}{'&'.join(said)}"

@@ -37,6 +37,7 @@ from driftline.net.config import Config, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
 from driftline.net.counting import Tally
 from driftline.net.driver import Driver
+from driftline.net.flushing import Flushing
 from driftline.net.gathering import Gathering
 from driftline.net.guest import Guest
 from driftline.net.holding import Holding
@@ -62,9 +63,6 @@ from driftline.wire.stream import HEAD_BYTES, Kind, frame
 if TYPE_CHECKING:
     from driftline.net.health import Health
 
-_MUCH = 1 << 15
-_DEFERRED_MOST = 4
-"""So many turns of the loop what is to be sent may wait while more comes in."""
 _TICK = 2_000_000
 """Microseconds of one incarnation, where it is told by the clock."""
 PUBLISHER_REMEMBERED = 60.0
@@ -103,10 +101,6 @@ class Server:
         self.strangers: dict[Stranger, None] = {}
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
-        self._dirty: list[Connection] = []
-        self._deferred = 0
-        self.reading = 0
-        """How many bytes have come since it was looked whether to write."""
         self._durable: defaultdict[str, set[str]] = defaultdict(set)
         """The durable subscriptions of each identity."""
         self.tallies: dict[str, Tally] = {}
@@ -125,6 +119,7 @@ class Server:
     async def start(self) -> None:
         """Open the journal, take up where it ends, and listen."""
         self.loop = asyncio.get_running_loop()
+        self._flushing = Flushing(self.loop, self.holding.check_journal)
         config = self.config
         self.identities = Identities(config)
         journal = open_journal(config.journal, config.name)
@@ -349,22 +344,11 @@ class Server:
 
     def dirty(self, connection: Connection) -> None:
         """See `Hub`."""
-        if not self._dirty:
-            self.loop.call_soon(self._flush)
-        self._dirty.append(connection)
+        self._flushing.dirty(connection)
 
-    def _flush(self) -> None:
-        if self.reading >= _MUCH and self._deferred < _DEFERRED_MOST:
-            # Much is coming in: a write costs nearly the same for one notice as for hundreds.
-            self.reading = 0
-            self._deferred += 1
-            self.loop.call_soon(self._flush)
-            return
-        self._deferred = self.reading = 0
-        dirty, self._dirty = self._dirty, []
-        for connection in dirty:
-            connection.flush()
-        self.holding.check_journal()
+    def hurry(self) -> None:
+        """See `Hub`."""
+        self._flushing.hurry()
 
     def _look_after(self) -> None:
         """Ask those who are silent whether they are there; who is so for too long has gone."""

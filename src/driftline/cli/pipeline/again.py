@@ -139,7 +139,6 @@ def _print_comparison(found: Comparison) -> None:
     stderr.print(
         f"{word}: {found.notifications:,} notifications up to number {found.until:,} of "
         f"{found.recorded:,}.",
-        markup=False,
     )
 
 

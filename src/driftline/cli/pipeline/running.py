@@ -125,7 +125,7 @@ def run_on_spark(
                     host, port = metrics[0] or LOOPBACK, metrics[1]
                     told = stack.enter_context(served(spark, port, host))
                     heard.append(told.tell)
-                    stderr.print(f"Metrics: http://{host}:{told.port}/metrics", markup=False)
+                    stderr.print(f"Metrics: http://{host}:{told.port}/metrics")
                 return run.once() if once else run.forever()
         finally:
             bars.update(task, description="stopping Spark", visible=True)
@@ -174,7 +174,7 @@ def print_progress(done: Progress, config: PipelineConfig, json: bool) -> None:
             for name, one in done.queries.items()
         ],
     )
-    stderr.print(f"Tables are in {config.out.path}: matched, told, refused.", markup=False)
+    stderr.print(f"Tables are in {config.out.path}: matched, told, refused.")
 
 
 def progress_data(done: Progress, config: PipelineConfig) -> dict[str, object]:

@@ -100,7 +100,7 @@ def _print_plan(plan: Plan, json: bool) -> None:
         [("filter", plan.filters, "none: it needs no memory", ""), *rows],
     )
     for advice in plan.advice:
-        stdout.print(f"For more: {advice}", markup=False)
+        stdout.print(f"For more: {advice}")
 
 
 def _numbers(shards: tuple[int, ...]) -> str:
@@ -136,4 +136,4 @@ def _print_located(located: Located, why: Explanation | None, json: bool) -> Non
     )
     if why is not None:
         stdout.print(f"\nThe event {'matches' if why.outcome is True else 'does not match'}.")
-        stdout.print(str(why), markup=False)
+        stdout.print(str(why))

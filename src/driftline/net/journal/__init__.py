@@ -15,6 +15,7 @@ from driftline.errors import JournalRefused
 from driftline.net.journal.journal import Journal
 from driftline.net.journal.memory import MemoryJournal
 from driftline.net.journal.sqlite import SqliteJournal
+from driftline.net.secrets import is_misread, without_password
 
 _IN_FILE = "sqlite:///"
 _IN_DATABASE = ("postgresql://", "postgres://")
@@ -29,6 +30,10 @@ def open_journal(url_or_path: str | Path, name: str) -> Journal:
     if said == "memory:":
         return MemoryJournal()
     if said.startswith(_IN_DATABASE):
+        if is_misread(said):
+            # PostgreSQL would name parts of it in what it says.
+            why = "wanted / and @ in a password written as %2F and %40"
+            raise JournalRefused(without_password(said), why)
         try:
             from driftline.net.journal.postgres import PostgresJournal
         except ImportError as problem:
@@ -38,5 +43,5 @@ def open_journal(url_or_path: str | Path, name: str) -> Journal:
     path = said.removeprefix(_IN_FILE)
     if "://" in path or not path:
         why = "wanted a path, sqlite:///path, postgresql://… or memory:"
-        raise JournalRefused(said, why)
+        raise JournalRefused(without_password(said), why)
     return SqliteJournal(path, name)
