@@ -48,3 +48,14 @@ def map_path_parameters(context: Any, path_parameters: Any) -> Any:
     if zlib.crc32(name.encode("utf-8", "replace")) % 2:
         return path_parameters
     return {**path_parameters, "name": f"s{len(name) % 3}"}
+
+
+@schemathesis.hook
+def map_headers(context: Any, headers: Any) -> Any:
+    """Let most events be said in the body: what headers say of them at random is refused."""
+    if not isinstance(headers, dict):
+        return headers
+    said = {name: text for name, text in headers.items() if str(name).lower().startswith("ce-")}
+    if not zlib.crc32(repr(sorted(said.items())).encode("utf-8", "replace")) % 4:
+        return headers
+    return {name: text for name, text in headers.items() if name not in said}

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from driftline.gateway import talk
-from driftline.gateway.asyncapi import Told, asyncapi
+from driftline.gateway.asyncapi import SOCKET, asyncapi
 from driftline.gateway.openapi import openapi
 from driftline.gateway.routes import ROUTES
 from driftline.language.notified import notification_to
@@ -58,10 +58,12 @@ def test_only_a_closed_broker_asks_for_a_token():
 
 def test_every_message_of_a_client_is_described():
     sent = asyncapi()["channels"]["socket"]["messages"]
-    assert set(sent) == {kind.__name__ for kind in talk.Said.__args__} | {Told.__name__}
+    kinds = [*talk.Said.__args__, *SOCKET]
+    assert set(sent) == {kind.__name__ for kind in kinds}
     schemas = asyncapi()["components"]["schemas"]
     for kind in talk.Said.__args__:
         schema = schemas[kind.__name__]
+        assert kind.__name__.lower() in talk.Verb.__args__
         assert schema["properties"]["do"] == {"enum": [kind.__name__.lower()]}
         assert {"do", "id"} <= set(schema["required"])
 
@@ -69,7 +71,8 @@ def test_every_message_of_a_client_is_described():
 def test_what_is_told_is_as_it_is_described():
     description = asyncapi()
     schema = {"$ref": "#/components/schemas/Told", "components": description["components"]}
-    event = Event("quote", {"price": 9.5}, id="7", source="/feed", time=1)
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    event = Event("quote", {"price": 9.5}, id="7", source="/feed", time=1, trace=trace)
     told = [
         Notification(NotificationKind.EVENT, {"price": 9.5}, 1, 0, event, number=7),
         Notification(NotificationKind.GAP, {}, 0, 3, lost=5),
@@ -79,3 +82,48 @@ def test_what_is_told_is_as_it_is_described():
     ]
     for one in told:
         jsonschema_rs.validate(schema, notification_to(one))
+
+
+def test_every_array_says_what_is_in_it():
+    def arrays(said: Any):
+        if isinstance(said, dict):
+            if said.get("type") == "array":
+                yield said
+            for one in said.values():
+                yield from arrays(one)
+        elif isinstance(said, list):
+            for one in said:
+                yield from arrays(one)
+
+    for one in DESCRIPTIONS:
+        found = [*arrays(one)]
+        assert found
+        assert all("items" in array for array in found)
+
+
+def test_the_ways_in_which_an_event_may_be_said_are_described():
+    said = openapi(True)["paths"]["/v1/events"]["post"]
+    headers = {one["name"] for one in said["parameters"] if one["in"] == "header"}
+    assert {"ce-specversion", "ce-type", "ce-id", "ce-source", "traceparent"} <= headers
+    assert {"application/json", "text/plain"} <= said["requestBody"]["content"].keys()
+    assert "binary mode" in said["description"]
+
+
+def test_what_never_comes_is_not_described():
+    paths = openapi(True)["paths"]
+    for path, known in paths.items():
+        for said in known.values():
+            assert "421" in said["responses"]
+            if path.endswith("stream"):
+                assert not said["responses"].keys() & {"410", "504"}
+    # What can only be said when it has begun is an event.
+    assert set(asyncapi()["channels"]["durable"]["messages"]) == {"Told", "Partial", "End"}
+
+
+def test_limits_are_said_where_they_are():
+    schemas = openapi(True)["components"]["schemas"]
+    assert schemas["Parameters"]["properties"]["params"]["propertyNames"] == {"maxLength": 16383}
+    assert schemas["Declared"]["properties"]["ticks"]["propertyNames"] == {"maxLength": 16383}
+    assert schemas["AfterLetter"]["properties"]["after"]["maxLength"] == 200
+    (ids, _) = schemas["Which"]["properties"]["ids"]["anyOf"]
+    assert (ids["maxItems"], ids["items"]["maxLength"]) == (10_000, 200)

@@ -154,3 +154,63 @@ def test_tables_environment_and_interest():
             assert (one["rows"], one["kept"]) == (True, 3)
 
     run(test())
+
+
+LONG = "n" * 16_384
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said", "where"),
+    [
+        ("PUT", ONE, {"sql": TEXT, "params": {LONG: 1}}, "$.params"),
+        ("PUT", f"{ONE}/parameters", {"params": {LONG: 1}}, "$.params"),
+        ("POST", "/v1/stream", {**BODY, "policy": {LONG: 1}}, "$.policy"),
+        ("POST", "/v1/stream", {**BODY, "on_change": "silent\n"}, "$.on_change"),
+        ("PUT", "/v1/tables/t", {"key": "k", "ticks": {LONG: "1"}}, "$.ticks"),
+        ("PUT", "/v1/tables/t", {"key": "k", "ticks": {"price": "abc"}}, "price"),
+        ("PUT", "/v1/tables/t", {"key": "k", "ticks": {"price": "-1"}}, "price"),
+        ("PUT", "/v1/tables/$t", {"key": "k"}, "$"),
+        ("POST", f"{ONE}/dead-letters/redeliver", {"ids": ["x"] * 10_001}, "$.ids"),
+        ("POST", f"{ONE}/dead-letters/discard", {"ids": ["x" * 201]}, "$.ids"),
+        ("GET", f"{ONE}/dead-letters?after={'x' * 201}", None, "$.after"),
+    ],
+)
+def test_what_no_broker_could_be_told_is_refused_where_it_comes_in(method, path, said, where):
+    async def test():
+        async with web() as client:
+            await client.put(ONE, json=BODY)
+            found = await client.request(method, path, json=said)
+            assert found.status_code == 422
+            assert where in found.json()["detail"]
+
+    run(test())
+
+
+def test_a_table_that_is_another_is_still_a_conflict():
+    async def test():
+        async with web() as client:
+            assert (await client.put("/v1/tables/t", json={"key": "k"})).status_code == 204
+            assert (await client.put("/v1/tables/t", json={"key": "other"})).status_code == 409
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("media", "status"),
+    [
+        ("application/json", 200),
+        ("application/cloudevents+json; charset=utf-8", 200),
+        ("text/plain", 415),
+        ("", 415),
+    ],
+)
+def test_what_is_to_be_explained_says_what_it_is(media, status):
+    async def test():
+        async with web() as client:
+            await client.put(ONE, json=BODY)
+            event = b'{"type": "quote", "price": 9.5}'
+            headers = {"content-type": media} if media else {}
+            said = await client.post(f"{ONE}/explain", content=event, headers=headers)
+            assert said.status_code == status
+
+    run(test())

@@ -7,6 +7,7 @@ import asyncio
 import httpx
 import pytest
 
+from tests.gateway.raw import HANDSHAKE, asked
 from tests.net.here import http, served
 
 OPEN = {"listen": "127.0.0.1:0", "origins": ["https://app.example.org"]}
@@ -29,6 +30,12 @@ def run(test, within=60.0):
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Host": "evil.example.org"}, 421),
         ({"Host": "localhost:7480"}, 204),
+        # Programs send an origin, too: that of the address they were given.
+        ({"Host": "127.0.0.1:7480", "Origin": "http://127.0.0.1:7480"}, 204),
+        ({"Host": "localhost:80", "Origin": "http://localhost"}, 204),
+        ({"Host": "127.0.0.1:7480", "Origin": "https://127.0.0.1:7480"}, 403),
+        ({"Host": "127.0.0.1:7480", "Origin": "http://127.0.0.1:7481"}, 403),
+        ({"Host": "evil.example.org", "Origin": "http://evil.example.org"}, 421),
     ],
 )
 def test_only_pages_that_may_are_served(headers, status):
@@ -45,6 +52,48 @@ def test_only_pages_that_may_are_served(headers, status):
     run(test())
 
 
+def test_where_nobody_proves_who_they_are_no_name_is_an_origin_of_its_own():
+    """Whoever has a name can make it lead here, also where an address is not this machine's."""
+
+    async def test():
+        async with served(http={**OPEN, "listen": "0.0.0.0:0"}) as server:
+            _, _, port = http(server).rpartition(":")
+            at = f"http://127.0.0.1:{port}"
+            async with httpx.AsyncClient(base_url=at, timeout=20) as client:
+                for host, status in (("evil.example.org", 403), (f"127.0.0.1:{port}", 200)):
+                    headers = {"Host": host, "Origin": f"http://{host}"}
+                    said = await client.get("/v1/subscriptions", headers=headers)
+                    assert said.status_code == status
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("", "", 101),
+        ("127.0.0.1:7480", "http://127.0.0.1:7480", 101),
+        ("127.0.0.1:7480", "https://app.example.org", 101),
+        ("127.0.0.1:7480", "http://evil.example.org", 403),
+        ("evil.example.org", "http://evil.example.org", 421),
+        ("evil.example.org", "", 421),
+    ],
+)
+def test_a_websocket_is_for_the_same_pages(host, origin, status):
+    async def test():
+        async with served(http=OPEN) as server:
+            said = (
+                f"GET /v1/socket HTTP/1.1\r\nHost: {host or 'localhost'}\r\n".encode() + HANDSHAKE
+            )
+            if origin:
+                said += f"Origin: {origin}\r\n".encode()
+            found = await asked(server, said + b"\r\n")
+            assert found.status == status
+            assert status == 101 or found.problem
+
+    run(test())
+
+
 def test_a_page_is_told_beforehand_whether_it_may():
     async def test():
         async with (
@@ -57,5 +106,39 @@ def test_a_page_is_told_beforehand_whether_it_may():
                 assert said.status_code == status
                 allowed = said.headers.get("access-control-allow-origin")
                 assert (allowed == origin) == (status == 200)
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "why"),
+    [
+        ("POST", "content-type, ce-id, CE-Specversion, ce-myextension", ""),
+        ("POST", "traceparent, tracestate", ""),
+        ("GET", "", ""),
+        ("POST", "content-type, x-other", "x-other"),
+        ("PATCH", "", "PATCH"),
+    ],
+)
+def test_a_page_may_say_an_event_in_headers(method, headers, why):
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            asks = {
+                "Origin": "https://app.example.org",
+                "Access-Control-Request-Method": method,
+                "Access-Control-Request-Headers": headers,
+            }
+            said = await client.options("/v1/events", headers=asks)
+            if why:
+                assert said.status_code == 400
+                assert said.headers["content-type"] == "application/problem+json"
+                assert why in said.json()["detail"]
+                return
+            assert said.status_code == 200
+            allowed = said.headers["access-control-allow-headers"].split(", ")
+            assert {one.strip().lower() for one in headers.split(",") if one} <= {*allowed}
 
     run(test())

@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 import driftline as dl
+from driftline.client.client import Client
+from driftline.errors import JournalFull, NotAuthenticated, Unreachable
 from tests.net.here import address, http, served
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 100_000, "patience": 0.5}
@@ -84,16 +86,52 @@ def test_one_event_in_every_form(headers, content):
 
 
 @pytest.mark.parametrize(
-    ("media", "content", "attributes"),
+    ("media", "content", "data", "attributes"),
     [
-        ({}, b"", {}),
-        (of_type("application/vnd.quote+json"), b'{"price": 9.5}', {"price": 9.5}),
+        ("", b"", {}, {}),
+        ("", b'{"price": 9.5}', {"data": {"price": 9.5}}, {"price": 9.5}),
+        ("application/json", b'{"price": 9.5}', {"data": {"price": 9.5}}, {"price": 9.5}),
+        ("application/json; charset=utf-8", b'{"n": 1}', {"data": {"n": 1}}, {"n": 1}),
+        ("application/vnd.quote+json", b'{"price": 9.5}', {"data": {"price": 9.5}}, None),
+        ("text/json", b'{"price": 9.5}', {"data": {"price": 9.5}}, None),
+        ("text/plain", b"hello", {"data": "hello"}, None),
+        ("text/plain; charset=ISO-8859-1", b"\xe9", {"data": "\xe9"}, None),
+        ("application/xml", "<\xe9/>".encode(), {"data": "<\xe9/>"}, None),
+        ("image/svg+xml", b"<svg/>", {"data": "<svg/>"}, None),
+        ("application/octet-stream", b"\x00\xff", {"data_base64": "AP8="}, None),
+        ("application/x-ndjson", b"{}\n{}\n", {"data_base64": "e30Ke30K"}, None),
     ],
 )
-def test_the_data_of_an_event_may_be_of_a_kind_of_its_own_or_none(media, content, attributes):
-    (event,), (answer,) = told([({**BINARY, **media}, content)])
+def test_data_of_every_kind_is_what_it_is_in_one_piece(media, content, data, attributes):
+    """The envelope in headers or beside the data: what matches the one matches the other."""
+    kind = {"datacontenttype": media} if attributes is None else {}
+    whole = {"specversion": "1.0", "type": "quote", **kind, **data}
+    headers = of_type(media, **BINARY) if media else BINARY
+    events, answers = told(
+        [(headers, content), (of_type("application/cloudevents+json"), js(whole))]
+    )
+    assert [one.status_code for one in answers] == [200, 200]
+    parts, one = (dict(event.attributes) for event in events)
+    assert parts == one
+    assert attributes is None or parts == attributes
+    assert parts.get("ce_datacontenttype") == kind.get("datacontenttype")
+
+
+@pytest.mark.parametrize(
+    ("said", "subject"),
+    [
+        ("Euro%20%E2%82%AC", "Euro \u20ac"),
+        ('"quoted \\"text\\""', 'quoted "text"'),
+        ('"%22 and %25"', '" and %'),
+        ('"half', '"half'),
+        ("caf\u00e9".encode(), "caf\u00e9"),
+    ],
+)
+def test_what_headers_say_is_read_as_it_was_written(said, subject):
+    headers = of_type("application/json", **BINARY, **{"ce-subject": said})
+    (event,), (answer,) = told([(headers, b"{}")])
     assert answer.status_code == 200
-    assert dict(event.attributes) == attributes
+    assert event.attributes["ce_subject"] == subject
 
 
 def test_events_by_hand_one_and_several_in_order():
@@ -126,6 +164,62 @@ def test_of_several_the_sound_ones_are_published_and_the_others_named():
     assert [one["index"] for one in said["refused"]] == [1, 2]
     assert "wanted a string, came nothing" in said["refused"][0]["detail"]
     assert [one.attributes["n"] for one in events] == [1, 4]
+
+
+def test_a_line_that_is_no_json_is_refused_by_itself():
+    lines = b'{"type": "tick", "n": 1}\n{bad\n\xff\n{"type": "tick", "n": 2}'
+    events, (answer,) = told([(of_type("application/x-ndjson"), lines)])
+    assert answer.status_code == 422
+    assert answer.json()["published"] == 2
+    assert [one["index"] for one in answer.json()["refused"]] == [1, 2]
+    assert "JSON" in answer.json()["refused"][0]["detail"]
+    assert [one.attributes["n"] for one in events] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Unreachable("b", "the connection was lost"), JournalFull("b.journal", "no room")],
+)
+def test_whether_some_of_many_were_published_is_not_said_if_nobody_knows(monkeypatch, problem):
+    """Whoever is told that so many were, and which were not, never says the others again."""
+
+    async def half(self, events, *, once=False):
+        return [None, problem]
+
+    monkeypatch.setattr(Client, "publish_each", half)
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            # One that is refused for what it is changes nothing in that.
+            some = [{"type": "tick"}, {"n": 1}, {"type": "tick"}]
+            said = await web.post("/v1/events", json=some)
+            assert said.status_code == 503
+            assert "retry-after" in said.headers
+            assert "may have been published" in said.json()["detail"]
+            assert not said.json().keys() & {"published", "refused"}
+
+    run(test())
+
+
+def test_what_was_waiting_when_a_token_expired_may_have_been_published(monkeypatch):
+    async def ended(self, events, *, once=False):
+        self._talk.ended(NotAuthenticated("the token has expired"))
+        return [NotAuthenticated("the token has expired")] * 2
+
+    monkeypatch.setattr(Client, "publish_each", ended)
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            said = await web.post("/v1/events", json=[{"type": "tick"}] * 2)
+            assert (said.status_code, "published" in said.json()) == (503, False)
+
+    run(test())
 
 
 def test_of_several_that_are_to_be_heard_once_those_are_refused_that_nobody_could_know_again():
@@ -179,6 +273,15 @@ def test_a_request_that_is_repeated_is_heard_once():
         ({}, js(CLOUD), 415, "no content type"),
         (of_type("application/json", **{"ce-type": "quote"}), b"{}", 422, "ce-specversion"),
         (of_type("application/json", **BINARY, **{"ce-data": "x"}), b"{}", 422, "ce-data"),
+        (of_type("text/x", **BINARY, **{"ce-datacontenttype": "a/b"}), b"", 422, "Content-Type"),
+        (of_type("application/json", **BINARY, **{"ce-a": "%ff"}), b"{}", 422, "ce-a"),
+        (of_type("application/json", **BINARY, **{"ce-a": "100%"}), b"{}", 422, "ce-a"),
+        (of_type("application/json", **BINARY, **{"ce-a": b"\xff"}), b"{}", 422, "ce-a"),
+        ([*of_type("application/json", **BINARY).items(), ("ce-type", "b")], b"{}", 422, "twice"),
+        (of_type("application/json", **BINARY), b"{", 400, "JSON"),
+        (of_type("text/plain", **BINARY), b"\xff", 422, "utf-8"),
+        (of_type("text/plain; charset=punycode", **BINARY), b"x", 415, "punycode"),
+        (of_type("application/cloudevents+avro", **BINARY), b"x", 415, "cloudevents+avro"),
     ],
 )
 def test_what_is_no_event_is_refused_and_said_why(headers, content, status, detail):

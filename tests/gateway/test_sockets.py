@@ -7,17 +7,34 @@ import json
 from contextlib import asynccontextmanager
 
 import httpx
+import jsonschema_rs
 import pytest
 import websockets
+from starlette.websockets import WebSocketDisconnect, WebSocketState
 
+from driftline.client.client import Client
+from driftline.errors import Unreachable
+from driftline.gateway.asyncapi import SOCKET, asyncapi
+from driftline.gateway.sockets import WAITING_MOST, _close
 from tests.net.here import eventually, http, served
 
 TEXT = "SELECT n FROM tick WHERE n < :limit"
-OPEN = {"listen": "127.0.0.1:0", "message_bytes": 10_000, "origins": ["https://app.example.org"]}
+OPEN = {"listen": "127.0.0.1:0", "message_bytes": 17_000, "origins": ["https://app.example.org"]}
 
 
 def run(test, within=60.0):
     asyncio.run(asyncio.wait_for(test, within))
+
+
+def described():
+    """What is said to come on a WebSocket."""
+    description = asyncapi()
+    kinds = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in SOCKET]
+    schema = {"oneOf": kinds, "components": description["components"]}
+    return jsonschema_rs.validator_for(schema)
+
+
+DESCRIBED = described()
 
 
 class Talk:
@@ -30,7 +47,9 @@ class Talk:
         await self.socket.send(json.dumps(said))
 
     async def hear(self):
-        return json.loads(await asyncio.wait_for(self.socket.recv(), 10))
+        said = json.loads(await asyncio.wait_for(self.socket.recv(), 10))
+        assert DESCRIBED.is_valid(said), said
+        return said
 
     async def ask(self, verb, id="a", **said):
         await self.say(do=verb, id=id, **said)
@@ -137,6 +156,13 @@ def test_publish_and_advertise():
         ('{"do": "attach", "id": "x", "name": "nobody"}', "no durable subscription"),
         ('{"do": "acknowledge", "id": "x", "number": 7}', "str"),
         ("[" * 9_000, "array"),
+        # What could never be asked for in an address.
+        ('{"do": "subscribe", "id": "a", "name": "n/n", "sql": "SELECT * FROM q"}', "$.name"),
+        ('{"do": "subscribe", "id": "a", "name": "n\\n", "sql": "SELECT * FROM q"}', "without /"),
+        ('{"do": "attach", "id": "a", "name": "n\\n"}', "without /"),
+        (f'{{"do": "attach", "id": "a", "name": "{"n" * 251}"}}', "$.name"),
+        # What the broker could not be told.
+        (f'{{"do": "set", "id": "a", "params": {{"{"n" * 16_384}": 1}}}}', "<= 16383"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_the_talk_goes_on(said, detail):
@@ -174,6 +200,132 @@ def test_a_neighbour_that_is_away_is_named_and_everything_goes_on():
             await ticks(server, *range(400))
             assert [(await talk.hear())["values"]["n"] for _ in range(400)] == [*range(400)]
             await talk.ask("cancel", "a")
+
+    run(test())
+
+
+AWAY = [{"name": "away", "role": "peer", "address": "127.0.0.1:9"}]
+LONG = {"sql": TEXT, "params": {"limit": 5}, "within": 600}
+
+
+def streams(server):
+    return sum(door.visitors.streams for door in server.doors)
+
+
+def test_who_leaves_while_what_they_asked_for_takes_long_is_gone_at_once():
+    async def test():
+        async with served(http=OPEN, peers=AWAY) as server:
+            async with talking(server) as talk:
+                await talk.say(do="subscribe", id="a", **LONG)
+                await talk.say(do="publish", id="p", events=[])
+                await eventually(lambda: bool([*server.edge]))
+                talk.socket.transport.abort()
+            await eventually(lambda: not streams(server), 5)
+            await eventually(lambda: not list(server.edge))
+
+    run(test())
+
+
+def test_who_waits_for_long_is_not_taken_for_gone():
+    """Nor who has said so much meanwhile that their answers to us come behind it."""
+
+    async def test():
+        said = {**OPEN, "heartbeat": 0.3}
+        async with served(http=said, peers=AWAY) as server, talking(server) as talk:
+            for at in range(8):
+                await talk.say(do="subscribe", id=str(at), **{**LONG, "within": 0.4})
+            did = [await talk.hear() for _ in range(8)]
+            assert [one["silent"] for one in did] == [["away"]] * 8
+
+    run(test())
+
+
+def test_whose_answers_wait_behind_what_they_said_is_not_taken_for_gone():
+    """What is asked is read no faster than it is done, and a pong comes behind it."""
+
+    async def test():
+        said = {**OPEN, "heartbeat": 1.5}
+        async with served(http=said, peers=AWAY) as server, talking(server) as talk:
+            # So long that few of them wait in the broker, and the others on their way.
+            asked = {**LONG, "sql": TEXT + " " * 16_000, "within": 0.2}
+            for at in range(30):
+                await talk.say(do="subscribe", id=str(at), **asked)
+            did = [await talk.hear() for _ in range(30)]
+            assert [one["id"] for one in did] == [str(at) for at in range(30)]
+
+    run(test())
+
+
+def test_the_end_of_who_has_gone_meanwhile_is_no_error():
+    class Gone:
+        application_state = WebSocketState.CONNECTED
+
+        async def close(self, code, why):
+            raise WebSocketDisconnect(1006)
+
+    run(_close(Gone(), 1012, "the broker stops"))
+
+
+def test_who_asks_for_more_than_is_done_for_too_long_is_told_why_it_ends():
+    async def test():
+        said = {**OPEN, "heartbeat": 1.0}
+        async with served(http=said, peers=AWAY) as server, talking(server) as talk:
+            await talk.say(do="subscribe", id="a", **LONG)
+            for at in range(WAITING_MOST + 10):
+                await talk.say(do="publish", id=str(at), events=[])
+            with pytest.raises(websockets.ConnectionClosed) as closed:
+                await talk.hear()
+            assert closed.value.rcvd.code == 1013
+            assert "takes long" in closed.value.rcvd.reason
+            await eventually(lambda: not streams(server))
+
+    run(test())
+
+
+def test_much_that_is_done_fast_is_done_however_much_it_is():
+    """And in order: what is asked is read no faster than it is done."""
+
+    async def test():
+        async with open_talk() as (talk, _):
+
+            async def all_of_them():
+                for at in range(20 * WAITING_MOST):
+                    await talk.say(do="publish", id=str(at), events=[{"type": "tick", "n": at}])
+
+            saying = asyncio.create_task(all_of_them())
+            did = [await talk.hear() for _ in range(20 * WAITING_MOST)]
+            await saying
+            assert [one["id"] for one in did] == [str(at) for at in range(20 * WAITING_MOST)]
+            assert all(one["published"] == 1 for one in did)
+
+    run(test())
+
+
+def test_what_was_said_before_leaving_is_done():
+    async def test():
+        async with open_talk() as (talk, server):
+            await talk.ask("subscribe", sql=TEXT, params={"limit": 100})
+            async with talking(server) as other:
+                for at in range(20):
+                    await other.say(do="publish", id="p", events=[{"type": "tick", "n": at}])
+            assert [(await talk.hear())["values"]["n"] for _ in range(20)] == [*range(20)]
+
+    run(test())
+
+
+def test_whether_some_were_published_is_not_said_if_nobody_knows(monkeypatch):
+    async def half(self, events, *, once=False):
+        return [None, Unreachable("b", "the connection was lost")]
+
+    monkeypatch.setattr(Client, "publish_each", half)
+
+    async def test():
+        async with open_talk() as (talk, _):
+            await talk.say(do="publish", id="p", events=[{"type": "tick"}] * 2)
+            said = await talk.hear()
+            assert (said["failed"], said["problem"]["status"]) == ("publish", 503)
+            assert "may have been published" in said["problem"]["detail"]
+            assert not said.keys() & {"published", "refused"}
 
     run(test())
 

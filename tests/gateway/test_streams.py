@@ -265,6 +265,70 @@ def test_who_asks_for_the_head_only_gets_it_and_no_stream():
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/stream", 422),
+        ("/v1/stream?sql=DROP", 422),
+        ("/v1/stream?sql=SELECT+*+FROM+tick+WHERE+n<:limit", 422),
+        ("/v1/subscriptions/nobody/stream", 404),
+        (f"{ONE}/stream?after=x", 422),
+        (f"{ONE}/stream", 200),
+    ],
+)
+def test_the_head_of_a_stream_is_that_of_the_whole(path, status):
+    async def test():
+        async with web() as (client, server):
+            await client.put(ONE, json={"sql": TEXT, "params": {"limit": 5}})
+            async with stream(client, f"{ONE}/stream") as source:
+                found = await client.head(path)
+                assert (found.status_code, found.content) == (status, b"")
+                # Whoever is told of it goes on being told.
+                await tick(client, 1)
+                assert values(await some(source, 1)) == [1]
+            (door,) = server.doors
+            await eventually(lambda: door.visitors.streams == 0)
+
+    run(test())
+
+
+def test_a_stream_that_takes_long_to_begin_says_that_it_is_there():
+    async def test():
+        peers = [{"name": "away", "role": "peer", "address": "127.0.0.1:9"}]
+        async with (
+            served(http=OPEN, peers=peers) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            body = {"sql": TEXT, "params": {"limit": 100}, "within": 600}
+            async with client.stream("POST", "/v1/stream", json=body) as said:
+                lines = said.aiter_lines()
+                found = [await asyncio.wait_for(anext(lines), 5) for _ in range(3)]
+                assert found == [": about to begin", "", ": about to begin"]
+            (door,) = server.doors
+            await eventually(lambda: door.visitors.streams == 0)
+            await eventually(lambda: not list(server.edge))
+
+    run(test())
+
+
+def test_what_some_take_for_the_end_of_a_line_ends_none():
+    async def test():
+        async with web() as (client, _):
+            texts = [f"a{end}b" for end in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\n\r"]
+            path = "/v1/stream?sql=SELECT+*+FROM+tick"
+            async with client.stream("GET", path) as said:
+                lines = said.aiter_lines()
+                await client.post("/v1/events", json=[{"type": "tick", "n": one} for one in texts])
+                found = []
+                while len(found) < len(texts):
+                    line = await asyncio.wait_for(anext(lines), 5)
+                    if line.startswith("data: "):
+                        found.append(json.loads(line.removeprefix("data: "))["values"]["n"])
+                assert found == texts
+
+    run(test())
+
+
 def test_an_identity_has_so_many_streams_and_no_more():
     async def test():
         async with web(streams=2) as (client, _):

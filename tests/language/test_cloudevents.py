@@ -307,3 +307,17 @@ def test_a_refused_sql_filter_is_placed_in_its_own_text() -> None:
     with pytest.raises(LanguageError) as refusal:
         condition_from([{"sql": "x = foo(1)"}])
     assert (refusal.value.line, refusal.value.column) == (1, 5)
+
+
+def test_only_what_has_an_id_and_a_source_says_that_it_is_a_cloud_event() -> None:
+    assert event_to(Event("q", {"x": 1}, id="7", source="/s"))["specversion"] == "1.0"
+    for event in (Event("q", {"x": 1}), Event("q", {"x": 1}, id="7"), Event("q", source="/s")):
+        said = event_to(event)
+        assert "specversion" not in said
+        assert event_from(said) == event
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/json; charset=utf-8"])
+def test_that_data_is_json_need_not_be_said(media: str) -> None:
+    said = {"specversion": "1.0", "type": "q", "datacontenttype": media, "data": {"x": 1}}
+    assert event_from(said) == Event("q", {"x": 1})

@@ -5,7 +5,8 @@ process (`net.inside`), so that access, limits, queues and counters are the brok
 translation and nothing else. It runs in a thread with a loop of its own: however many requests
 there are, the broker's loop goes on.
 
-Read `gateway` (the door), `connection` (HTTP itself, with time limits), `visitors` (who is asking),
-`routes` (what can be asked), then `publishing`, `durables`, `commands`, `streams`, `sockets`, and
-`openapi` and `asyncapi`, which say all of it to programs.
+Read `gateway` (the door), `connection` (HTTP itself, with time limits), `visitors` (who is asking)
+and `pages` (for which page), `routes` (what can be asked), then `publishing` and `binary`,
+`durables`, `commands`, `streams`, `sockets`, and `openapi` and `asyncapi`, which say all of it to
+programs.
 """

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from driftline.client.client import Client
 from driftline.errors import InvalidValue, LanguageError
-from driftline.gateway.bodies import read_json
+from driftline.gateway.bodies import NAME, NAME_MAX, read_json
 from driftline.gateway.problems import Refused
 from driftline.model.value import show
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from driftline.gateway.visitors import Proof
 
 JSON = "application/json"
-NAME = "^[^/#\\x00-\\x1f\\x7f]+$"
-"""What can stand for a name in an address."""
-NAME_MAX = 250
+STRUCTURED = "application/cloudevents+json"
 _NAME = re.compile(NAME)
 
 
@@ -40,11 +38,7 @@ class Asked:
     @property
     def name(self) -> str:
         """The name in its path."""
-        name = str(self.request.path_params["name"])
-        if len(name) > NAME_MAX or not _NAME.fullmatch(name):
-            wanted = f"1 to {NAME_MAX} letters, without / and #"
-            raise InvalidValue("name", wanted, show(name))
-        return name
+        return checked_name(str(self.request.path_params["name"]))
 
     @property
     def media(self) -> str:
@@ -54,6 +48,7 @@ class Asked:
     async def raw(self) -> bytes:
         """Its body, which must come in time and be no longer than it may."""
         http, gateway = self.gateway.http, self.gateway
+        self._check_head()
         parts: list[bytes] = []
         size = 0
         try:
@@ -62,8 +57,7 @@ class Asked:
                     size += len(part)
                     gateway.unfinished += len(part)
                     if size > http.body_bytes:
-                        wanted = f"at most {http.body_bytes} bytes"
-                        raise Refused(413, f"body: wanted {wanted}, came more", "too-large")
+                        raise self._too_large("more")
                     if gateway.unfinished > gateway.server.limits.unfinished_bytes:
                         raise Refused(503, "too much is being said and not finished just now")
                     parts.append(part)
@@ -75,11 +69,32 @@ class Asked:
             gateway.unfinished -= size
         return b"".join(parts)
 
+    def _check_head(self) -> None:
+        """Refuse a body that cannot be taken before it is sent, where its head says so."""
+        coding = self.request.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("identity", ""):
+            raise Refused(415, f"Content-Encoding: wanted identity or none, came {show(coding)}")
+        length = self.request.headers.get("content-length", "0")
+        if int(length) > self.gateway.http.body_bytes:
+            raise self._too_large(length)
+
+    def _too_large(self, came: str) -> Refused:
+        wanted = f"at most {self.gateway.http.body_bytes} bytes"
+        return Refused(413, f"body: wanted {wanted}, came {came}", "too-large")
+
     async def body(self, kind: type[Any]) -> Any:
         """Its body, which must be JSON of a kind."""
         if self.media != JSON:
             raise Refused(415, f"body: wanted {JSON}, came {self.media or 'no content type'}")
         return said(await self.raw(), kind)
+
+
+def checked_name(name: str) -> str:
+    """A name that can stand in an address; `InvalidValue` for any other."""
+    if len(name) > NAME_MAX or not _NAME.fullmatch(name):
+        wanted = f"1 to {NAME_MAX} letters, without / and #"
+        raise InvalidValue("name", wanted, show(name))
+    return name
 
 
 def said(raw: bytes, kind: Any = Any) -> Any:

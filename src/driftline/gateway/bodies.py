@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -17,7 +17,15 @@ from driftline.model.covering import Statement
 from driftline.model.explanation import Explanation
 from driftline.model.value import Value
 from driftline.net.serving import WITHIN_MOST
+from driftline.wire.by_name import LETTERS_MOST
+from driftline.wire.limits import NAME_BYTES_MAX
 
+NAME = "^[^/#\\x00-\\x1f\\x7f]+$"
+"""What can stand for a name in an address."""
+NAME_MAX = 250
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_BYTES_MAX // 4)]
+"""Any other name: as long as `wire` can say it."""
+LetterId: TypeAlias = Annotated[str, Meta(max_length=200, description="Of a dead letter")]
 Sql: TypeAlias = Annotated[
     str,
     Meta(
@@ -28,7 +36,7 @@ Sql: TypeAlias = Annotated[
     ),
 ]
 Params: TypeAlias = Annotated[
-    dict[str, Any],
+    dict[Name, Any],
     Meta(
         description='A value for each :name. A time is {"@time": "2026-01-31T09:30:00Z"}, '
         'bytes are {"@bytes": base64}, other floats {"@float": "NaN"}.',
@@ -76,11 +84,11 @@ class Streaming(Subscribing):
     """A subscription for as long as somebody listens."""
 
     on_change: Annotated[
-        str,
-        Meta(pattern="^(silent|reevaluate)$", description="Of a moved bound: what it lets in, too"),
+        Literal["silent", "reevaluate"],
+        Meta(description="Of a moved bound: what it lets in, too"),
     ] = "silent"
     policy: Annotated[
-        dict[str, Any],
+        dict[Name, Any],
         Meta(
             description="What becomes of what is not read fast enough",
             examples=[{"overflow": "conflate", "key": "symbol"}],
@@ -126,7 +134,7 @@ class Declared(_Body):
     """Events of a type are the rows of a table."""
 
     key: Annotated[str, Meta(min_length=1, max_length=1024, examples=["symbol"])]
-    ticks: Annotated[dict[str, str], Meta(examples=[{"price": "0.01"}])] = {}
+    ticks: Annotated[dict[Name, str], Meta(examples=[{"price": "0.01"}])] = {}
 
 
 class Deleting(_Body):
@@ -167,7 +175,7 @@ class Renewing(_Body):
 class Which(_Body):
     """Some dead letters by their ids; without them, all."""
 
-    ids: list[str] | None = None
+    ids: Annotated[list[LetterId], Meta(max_length=LETTERS_MOST)] | None = None
 
 
 # Answers
@@ -251,7 +259,7 @@ class Secret(Struct):
 class AfterLetter(Struct):
     """From where to go on."""
 
-    after: str = ""
+    after: LetterId = ""
 
 
 class Listed(Struct):

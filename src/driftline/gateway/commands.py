@@ -5,15 +5,23 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from driftline.broker.identity import guest_of
+from driftline.errors import TableError
 from driftline.gateway.asked import Asked, answer, done
 from driftline.gateway.bodies import Advertising, Declared, Deleting, Observed, Wanted
+from driftline.gateway.problems import Refused
 from driftline.language.cloudevents import value_from
+from driftline.model.table import TableDeclaration
 from driftline.net.metrics import CONTENT_TYPE, metrics_of
 
 
 async def declare(asked: Asked) -> Response:
     """Let events of a type be the rows of a table."""
     body = await asked.body(Declared)
+    try:
+        TableDeclaration.of(asked.name, body.key, body.ticks)
+    except TableError as problem:
+        # What is declared is no declaration: that of nobody else is in its way.
+        raise Refused(422, str(problem), "table-error") from None
     await asked.client.declare(asked.name, body.key, body.ticks)
     return done()
 

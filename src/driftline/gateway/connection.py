@@ -7,20 +7,29 @@ whoever does not finish the head of a request, or connects and says nothing, is 
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import ssl
+import sys
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
+import h11
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
+from driftline.gateway.problems import Refused
+from driftline.model.value import show
 from driftline.net.http import Http
 from driftline.net.listening import Listening, Unheard
 
 _HEAD_BYTES = 32 << 10
+_HEADERS_MOST, _LINE_MOST, _KEY_BYTES = 100, 8_000, 16
+"""Of what a WebSocket begins with."""
 _KEEP_ALIVE = 30
 _ROOM = 20
 """Of all connections, where there are too many, one in so many goes."""
@@ -128,6 +137,24 @@ class _Reading:
 class Socket(_Reading, WebSocketsSansIOProtocol):
     """One WebSocket."""
 
+    _heard = 0.0
+    """When anything came on it last, by the loop's clock."""
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self.loop.time()
+        super().data_received(data)
+
+    def keepalive_timeout(self) -> None:
+        """Somebody does not answer. What they said before comes before the answer, and is read no
+        faster than it is done: they are gone only if nothing came, though it was read.
+        """
+        if self.read_paused or self._heard > self.ping_sent_at:
+            self.pong_timer = None
+            self.pending_ping_payload = None
+            self.schedule_ping()
+            return
+        super().keepalive_timeout()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self.stalls()
@@ -205,6 +232,43 @@ class Visit(_Reading, H11Protocol):
         super().resume_writing()
         self.goes_on()
 
+    def shutdown(self) -> None:
+        # Whoever is being answered learns from the answer that it is the last one here.
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_started:
+            cycle.default_headers = [*cycle.default_headers, CLOSE_HEADER]
+        super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is a problem, too, as far as it can still be answered."""
+        problem = sys.exception()
+        cycle: Any = self.cycle
+        if cycle is not None:
+            # Nobody is to be answered any more to whom it belonged.
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
+        status = getattr(problem, "error_status_hint", 400)
+        why = f"wanted a request as HTTP/1.1 has it: {problem}"
+        if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            why = f"the head of a request: wanted at most {_HEAD_BYTES} bytes, came more"
+        refused = Refused(status, why, headers={"Connection": "close"}).response()
+        reason = HTTPStatus(status).phrase.encode()
+        head = h11.Response(status_code=status, headers=refused.raw_headers, reason=reason)
+        for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _should_upgrade(self) -> bool:
+        if not super()._should_upgrade():
+            return False
+        why = _no_handshake(self.scope["method"], self.headers)
+        # Whoever answers it as what it is otherwise says so.
+        self.scope["state"]["handshake"] = why
+        return not why
+
     def handle_websocket_upgrade(self, event: Any) -> None:
         self._stop_waiting()
         super().handle_websocket_upgrade(event)
@@ -214,6 +278,25 @@ class Visit(_Reading, H11Protocol):
         self.goes_on()
         if self.since:
             super().connection_lost(exc)
+
+
+def _no_handshake(method: str, headers: list[tuple[bytes, bytes]]) -> str:
+    """Why it is none that a WebSocket begins with; empty: it is one (RFC 6455 §4.2.1)."""
+    if method != "GET":
+        return f"wanted GET, came {method}"
+    # What reads it next takes so much and no more.
+    if len(headers) > _HEADERS_MOST or any(len(k) + len(v) > _LINE_MOST for k, v in headers):
+        return f"wanted at most {_HEADERS_MOST} headers of {_LINE_MOST} bytes, came more"
+    found = {name: value for name, value in headers if name.startswith(b"sec-websocket-")}
+    version = found.get(b"sec-websocket-version", b"nothing").decode("latin-1")
+    if version != "13":
+        return f"Sec-WebSocket-Version: wanted 13, came {show(version)}"
+    key = found.get(b"sec-websocket-key", b"")
+    try:
+        is_key = len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+    except ValueError:
+        is_key = False
+    return "" if is_key else f"Sec-WebSocket-Key: wanted {_KEY_BYTES} bytes in base64, came another"
 
 
 def listen(

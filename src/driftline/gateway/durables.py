@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from driftline.gateway.asked import Asked, answer, done, said
+from driftline.gateway.asked import JSON, STRUCTURED, Asked, answer, done, said
 from driftline.gateway.bodies import (
     Acknowledged,
     Kept,
@@ -18,6 +18,8 @@ from driftline.gateway.bodies import (
 )
 from driftline.gateway.problems import Refused
 from driftline.language.cloudevents import event_from
+
+EXPLAINED = (JSON, STRUCTURED)
 
 
 async def every(asked: Asked) -> Response:
@@ -76,5 +78,8 @@ async def resume(asked: Asked) -> Response:
 
 async def explain(asked: Asked) -> Response:
     """Why an event does or does not match."""
+    if asked.media not in EXPLAINED:
+        came = asked.media or "no content type"
+        raise Refused(415, f"body: wanted {' or '.join(EXPLAINED)}, came {came}")
     event = event_from(said(await asked.raw()))
     return answer(explained(await asked.client.explain(asked.name, event)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 import sys
@@ -13,27 +12,28 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Routed
 from starlette.routing import WebSocketRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from driftline.errors import DriftlineError
-from driftline.gateway import sockets, streams
+from driftline.gateway import sockets
 from driftline.gateway.asked import Asked, answer
 from driftline.gateway.asyncapi import asyncapi
 from driftline.gateway.connection import Connections, listen, settings_of
 from driftline.gateway.openapi import openapi
+from driftline.gateway.pages import METHODS, Pages, check_page
 from driftline.gateway.polite import PoliteLoop
 from driftline.gateway.problems import Refused, problem_of
-from driftline.gateway.routes import ROUTES, Route, V
+from driftline.gateway.routes import ROUTES, SOCKET, Route, V
+from driftline.gateway.streams import EventStream
 from driftline.gateway.visitors import Visitors
-from driftline.model.value import show
 from driftline.net.config import Config
 from driftline.net.inside import Count
 from driftline.net.listening import Listening, address_of, bound
@@ -159,19 +159,15 @@ class Gateway:
             known = {route.method: route for route in ROUTES if route.path == path}
             routes.append(Routed(path, self._serving(known), methods=[*known]))
         routes += [
-            WebSocketRoute(f"{V}/socket", self._socket),
+            WebSocketRoute(SOCKET, self._socket),
+            Routed(SOCKET, _no_handshake, methods=["GET"]),
             Routed(f"{V}/openapi.json", _constant(self._openapi)),
             Routed(f"{V}/asyncapi.json", _constant(asyncapi)),
         ]
         middleware = [Middleware(_Unambiguous)]
         if self.http.origins:
             middleware.append(
-                Middleware(
-                    CORSMiddleware,
-                    allow_origins=[*self.http.origins],
-                    allow_methods=["GET", "POST", "PUT", "DELETE"],
-                    allow_headers=["authorization", "content-type", "last-event-id", "traceparent"],
-                )
+                Middleware(Pages, allow_origins=[*self.http.origins], allow_methods=METHODS)
             )
         app = Starlette(
             routes=routes,
@@ -180,6 +176,7 @@ class Gateway:
         )
         # To where it would lead, whoever asks has said themselves (Host).
         app.router.redirect_slashes = False
+        app.router.default = _nowhere
         return app
 
     def _serving(self, known: dict[str, Route]) -> Callable[[Request], Awaitable[Response]]:
@@ -195,28 +192,14 @@ class Gateway:
         return serve
 
     async def _answer(self, route: Route, request: Request) -> Response:
-        self._check_page(request)
+        check_page(self, request)
         proof = self.visitors.proven(request)
-        if request.method == "HEAD" and route.streams:
-            # It would go on and on, and nothing of it be sent.
-            return Response(media_type=streams.MEDIA)
         async with self.visitors.shared(proof) as client:
-            return await route.does(Asked(self, request, proof, client))
-
-    def _check_page(self, request: Request) -> None:
-        """Refuse what a browser sends for a page that may not use this; nobody else says which.
-
-        A page need not be able to read an answer to do harm: what it asks for would be done.
-        """
-        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if origin is None and site in ("cross-site", "same-site"):
-            raise Refused(403, "a page of another origin may not ask for this")
-        if origin is not None and origin not in self.http.origins:
-            raise Refused(403, f"origin {show(origin)} is not in http.origins")
-        host = request.url.hostname or ""
-        if not self.server.config.is_closed and self.address.is_loopback and not _is_plain(host):
-            # A page whose own name leads to this machine would be of no other origin.
-            raise Refused(421, f"Host: wanted an address or localhost, came {show(host)}")
+            found = await route.does(Asked(self, request, proof, client))
+        if request.method == "HEAD" and isinstance(found, EventStream):
+            # It would go on and on, and nothing of it be sent.
+            return await found.head()
+        return found
 
     async def at_broker(self, what: Callable[[], T]) -> T:
         """Do something on the broker's own loop, where its insides stand still."""
@@ -242,13 +225,37 @@ class _Unambiguous:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        names = {name for name, _ in scope.get("headers", ())}
-        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= names:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
             why = "wanted Content-Length or Transfer-Encoding, came both"
             refused = Refused(400, why, headers={"Connection": "close"})
             await refused.response()(scope, receive, send)
             return
+        if "expect" in headers:
+            receive, send = _expecting(receive, send)
         await self._app(scope, receive, send)
+
+
+def _expecting(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """For who waits to be told to send a body: is the answer another, nobody knows whether it
+    comes all the same, or the next request. So there is no next one.
+    """
+    told = False
+
+    async def receiving() -> Message:
+        nonlocal told
+        told = True
+        return await receive()
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start" and not told:
+            message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+        await send(message)
+
+    return receiving, sending
 
 
 def _is_worth_a_line(line: logging.LogRecord) -> bool:
@@ -258,19 +265,27 @@ def _is_worth_a_line(line: logging.LogRecord) -> bool:
     return not line.getMessage().startswith("ASGI callable returned without completing handshake")
 
 
-def _is_plain(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return host in ("localhost", "")
-    return True
-
-
 def _constant(make: Callable[[], object]) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         return answer(make())
 
     return serve
+
+
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """What is at an address where nothing is; a WebSocket is told so, too."""
+    if scope["type"] == "websocket":
+        refused = Refused(404, "there is no WebSocket at this address")
+        await WebSocket(scope, receive, send).send_denial_response(refused.response())
+        return
+    raise HTTPException(404)
+
+
+async def _no_handshake(request: Request) -> Response:
+    """A WebSocket was not asked for as it should be."""
+    why = getattr(request.state, "handshake", "") or "Upgrade: wanted websocket, came no such thing"
+    headers = {"Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Connection": "Upgrade"}
+    return Refused(426, why, headers=headers).response()
 
 
 async def _said(request: Request, problem: Exception) -> Response:

@@ -8,7 +8,17 @@ import msgspec
 from starlette.responses import Response
 
 from driftline.gateway.asked import Asked, answer, done
-from driftline.gateway.bodies import Counted, Handler, Letter, Letters, Renewing, Secret, Which
+from driftline.gateway.bodies import (
+    AfterLetter,
+    Counted,
+    Handler,
+    Letter,
+    Letters,
+    Renewing,
+    Secret,
+    Which,
+)
+from driftline.gateway.problems import Refused
 from driftline.model.text import timestamp
 from driftline.model.value import time_of
 
@@ -37,7 +47,11 @@ async def secret(asked: Asked) -> Response:
 
 async def letters(asked: Asked) -> Response:
     """What its handler has given up on, the oldest first."""
-    after = str(asked.request.query_params.get("after", ""))
+    given = dict(asked.request.query_params)
+    try:
+        after = msgspec.convert(given, AfterLetter).after
+    except msgspec.ValidationError as problem:
+        raise Refused(422, f"query: {problem}", "invalid-value") from None
     found = await asked.client.durables.dead(asked.name, after=after, most=100)
     return answer(
         Letters(

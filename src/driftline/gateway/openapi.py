@@ -9,11 +9,29 @@ from typing import Any
 import msgspec
 
 from driftline.gateway import bodies
-from driftline.gateway.asked import NAME, NAME_MAX
+from driftline.gateway.asked import JSON
+from driftline.gateway.bodies import NAME, NAME_MAX
 from driftline.gateway.problems import MEDIA as PROBLEM
+from driftline.gateway.publishing import BATCH, LINES
 from driftline.gateway.routes import ALWAYS, ROUTES, Route
 from driftline.gateway.streams import MEDIA as STREAM
 
+_BINARY = ("text/plain", "application/octet-stream")
+"""Of all kinds of content that data may have whose event is in headers."""
+_BINARY_MODE = """CloudEvents in each of their modes, or events written by hand. In the binary mode
+headers `ce-…` are the envelope, extensions among them, and the body is the data, of any type of
+content: JSON and what ends in +json is JSON, text/* and XML is a text, all else are bytes. What is
+no ASCII in a header is UTF-8 with percents."""
+_HEADERS = {
+    "ce-specversion": "Binary mode: 1.0; with it the headers are the envelope",
+    "ce-type": "Binary mode: the type of the event",
+    "ce-id": "Binary mode: its id",
+    "ce-source": "Binary mode: where it comes from",
+    "ce-time": "Binary mode: when it happened",
+    "ce-subject": "Binary mode: whom it is about",
+    "traceparent": "The trace of the events that say none of their own (W3C Trace Context)",
+    "tracestate": "What others say of that trace",
+}
 _REF = "#/components/schemas/{name}"
 
 
@@ -38,11 +56,23 @@ def openapi(is_closed: bool) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": with_items(components),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}] if is_closed else [],
     }
+
+
+def with_items(schema: Any) -> Any:
+    """A schema whose arrays all say what is in them, as some who read it want: here, anything."""
+    if isinstance(schema, list):
+        return [with_items(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: with_items(one) for name, one in schema.items()}
+    if found.get("type") == "array":
+        found.setdefault("items", {})
+    return found
 
 
 def _is_struct(kind: Any) -> bool:
@@ -59,11 +89,14 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": [*_parameters(route, components)],
+        "parameters": with_items([*_parameters(route, components)]),
         "responses": _responses(route),
     }
+    if route.gives is bodies.Published:
+        found["description"] = _BINARY_MODE
     if route.takes is not None:
-        content = {media: {"schema": _taken(route, media)} for media in route.media}
+        medias = [*route.media, *(_BINARY if route.gives is bodies.Published else ())]
+        content = {media: {"schema": _taken(route, media)} for media in medias}
         found["requestBody"] = {"required": True, "content": content}
     return found
 
@@ -71,9 +104,15 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
 def _taken(route: Route, media: str) -> dict[str, Any]:
     if route.takes is not Any:
         return _schema(route.takes)
-    if media.endswith("batch+json"):
-        return {"type": "array", "items": {"type": "object"}}
-    return {"type": "string"} if media.endswith("ndjson") else {"type": ["object", "array"]}
+    if media in _BINARY:
+        return {"type": "string", "format": "binary"}
+    if media == LINES:
+        return {"type": "string"}
+    several = {"type": "array", "items": {"type": "object"}}
+    if media == BATCH:
+        return several
+    one = {"type": "object"}
+    return {"anyOf": [one, several]} if route.gives is bodies.Published and media == JSON else one
 
 
 def _parameters(route: Route, components: dict[str, Any]) -> Any:
@@ -89,6 +128,10 @@ def _parameters(route: Route, components: dict[str, Any]) -> Any:
             if not is_text:
                 wanted = {"content": {"application/json": wanted}}
             yield {"name": name, "in": "query", "required": False, **wanted}
+    if route.gives is bodies.Published:
+        for name, what in _HEADERS.items():
+            said = {"description": what, "schema": {"type": "string"}}
+            yield {"name": name, "in": "header", "required": False, **said}
     if route.streams and "{name}" in route.path:
         schema = {"type": "string", "pattern": "^[0-9]{0,19}$"}
         yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": schema}

@@ -1,32 +1,34 @@
 """How do events come in over HTTP?
 
 As CloudEvents, one (`application/cloudevents+json`) or several (`…-batch+json`), or with the
-envelope in headers `ce-…`; or as people write them by hand (`application/json`), one or several.
-Those who publish several are told of each that was refused; the others have been published.
+envelope in headers `ce-…` (see `binary`); or as people write them by hand (`application/json`), one
+or several. Those who publish several are told of each that was refused; the others have been
+published. Where it is not known what became of some, that is said, and nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from starlette.responses import Response
 
 from driftline.client.client import Client
-from driftline.errors import DriftlineError
-from driftline.gateway.asked import JSON, Asked, answer, said
-from driftline.gateway.bodies import Published, Refusal
+from driftline.errors import DriftlineError, JournalError, Unreachable
+from driftline.gateway.asked import JSON, STRUCTURED, Asked, answer, said
+from driftline.gateway.binary import data_of, envelope_of
+from driftline.gateway.bodies import Published, Refusal, read_json
 from driftline.gateway.problems import Refused, problem_of
-from driftline.language.cloudevents import SPEC_VERSION, event_from
+from driftline.language.cloudevents import event_from
 from driftline.model.event import Event
 from driftline.model.trace import trace_of
 from driftline.model.value import show
 
-STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 LINES = "application/x-ndjson"
+_STRUCTURED = "application/cloudevents"
+"""What content types begin with that say that the envelope is in the body, whatever headers say."""
 MEDIA = (JSON, STRUCTURED, BATCH, LINES)
 EVENTS_MOST = 100_000
 REFUSALS_MOST = 1_000
@@ -37,8 +39,8 @@ _BREATH = 500
 
 async def publish(asked: Asked) -> Response:
     """Publish events; done when the broker has acknowledged them."""
-    envelope = _envelope(asked.request.headers)
-    if not (asked.media in MEDIA or (envelope and _is_data(asked.media))):
+    envelope = envelope_of(asked.request.headers)
+    if not (asked.media in MEDIA or (envelope and not asked.media.startswith(_STRUCTURED))):
         came = asked.media or "no content type"
         raise Refused(415, f"body: wanted {', '.join(MEDIA)}, came {came}")
     if asked.gateway.server.trouble:
@@ -56,7 +58,12 @@ async def publish(asked: Asked) -> Response:
         why = f"not acknowledged in {ACKNOWLEDGED:g} s: it may have been published"
         raise Refused(503, why, headers={"Retry-After": "5"}) from None
     if problems and alone:
-        raise problem_of(problems[0])
+        refused = problem_of(problems[0])
+        # Of one alone 503 says as much, and why.
+        if refused.status != 503:
+            check_known(asked.client, problems)
+        raise refused
+    check_known(asked.client, problems)
     if problems:
         raise _some_refused(problems, len(written) - len(problems))
     return answer(Published(len(written)))
@@ -67,13 +74,17 @@ async def published(
 ) -> dict[int, DriftlineError]:
     """Publish events as they were written, in order; those that were refused, by their places.
 
-    An event that says no trace of its own belongs to that of the request.
+    An event that says no trace of its own belongs to that of the request. What could not be read
+    is in its place as the problem that it is.
     """
     events: dict[int, Event] = {}
     problems: dict[int, DriftlineError] = {}
     for at, one in enumerate(written):
         if not at % _BREATH:
             await asyncio.sleep(0)  # Others are waiting, too.
+        if isinstance(one, DriftlineError):
+            problems[at] = one
+            continue
         try:
             event = event_from(one)
             events[at] = event.with_trace(trace) if trace and event.trace is None else event
@@ -82,6 +93,17 @@ async def published(
     found = await client.publish_each(events.values(), once=once)
     refused = zip(events, found, strict=True)
     return problems | {at: problem for at, problem in refused if problem is not None}
+
+
+def check_known(client: Client, problems: Mapping[int, DriftlineError]) -> None:
+    """`Refused` if nobody knows what became of some, because it was not acknowledged: they may
+    have been published, and those that have an id may be published again `once`.
+    """
+    for one in problems.values():
+        # What ended the connection, a token that expired, is the problem of all that waited then.
+        if client.is_over or isinstance(one, Unreachable | JournalError):
+            why = f"not acknowledged: some of it may have been published ({one})"
+            raise Refused(503, why, headers={"Retry-After": "5"}) from one
 
 
 def refusals(problems: Mapping[int, DriftlineError]) -> list[Refusal]:
@@ -99,37 +121,29 @@ def _once(said: str) -> bool:
     return said == "true"
 
 
-def _is_data(media: str) -> bool:
-    """Can it be the data of an event whose envelope is in headers? It may have none at all."""
-    return not media or (media.startswith("application/") and media.endswith("+json"))
-
-
-def _written(asked: Asked, envelope: dict[str, str], raw: bytes) -> tuple[list[Any], bool]:
+def _written(asked: Asked, envelope: dict[str, Any], raw: bytes) -> tuple[Sequence[Any], bool]:
     """The events as they were written; is it one that stands for itself?"""
-    if envelope and asked.media not in (STRUCTURED, BATCH, LINES):
-        return [{**envelope, "data": said(raw) if raw else None}], True
+    if envelope and not asked.media.startswith(_STRUCTURED):
+        kind = asked.request.headers.get("content-type", "")
+        return [{**envelope, **data_of(kind, raw)}], True
     if asked.media == LINES:
-        return [said(line) for line in raw.splitlines() if line.strip()], False
+        return [_line(line) for line in raw.splitlines() if line.strip()], False
     if asked.media == BATCH:
-        return said(raw, list[Any]), False
+        found = said(raw, list[Any])
+        assert isinstance(found, list)
+        return found, False
     found = said(raw)
     if isinstance(found, list) and asked.media == JSON:
         return found, False
     return [found], True
 
 
-def _envelope(headers: Mapping[str, str]) -> dict[str, str]:
-    """What headers say of an event whose body is its data (the binary mode of CloudEvents)."""
-    found = {
-        name.removeprefix("ce-"): unquote(value)
-        for name, value in headers.items()
-        if name.startswith("ce-")
-    }
-    if found and "specversion" not in found:
-        raise Refused(422, f"header ce-specversion: wanted {SPEC_VERSION!r}, came nothing")
-    if "data" in found or "data_base64" in found:
-        raise Refused(422, "header ce-data: wanted the data in the body, came it in a header")
-    return found
+def _line(line: bytes) -> Any:
+    """What a line says, or why it says nothing: that is nothing the others need suffer from."""
+    try:
+        return read_json(line)
+    except DriftlineError as problem:
+        return problem
 
 
 def _some_refused(problems: dict[int, DriftlineError], published: int) -> Refused:

@@ -15,6 +15,8 @@ from driftline.gateway import bodies, commands, durables, handling, publishing, 
 from driftline.gateway.asked import JSON, Asked
 
 V = "/v1"
+SOCKET = f"{V}/socket"
+"""Where a WebSocket is; what is said on it, AsyncAPI says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ ROUTES: tuple[Route, ...] = (
         f"{V}/stream",
         streams.passing,
         query=bodies.Streaming,
-        problems=(400, 422, 504),
+        problems=(422,),
         streams=True,
     ),
     Route(
@@ -78,7 +80,7 @@ ROUTES: tuple[Route, ...] = (
         f"{V}/stream",
         streams.passing,
         takes=bodies.Streaming,
-        problems=(413, 415, 422, 504),
+        problems=(413, 415, 422),
         streams=True,
     ),
     Route("GET", f"{V}/subscriptions", durables.every, gives=bodies.Listed),
@@ -106,7 +108,7 @@ ROUTES: tuple[Route, ...] = (
         f"{_ONE}/stream",
         streams.durable,
         query=bodies.After,
-        problems=(404, 410, 422, 504),
+        problems=(404, 422),
         streams=True,
     ),
     Route(
@@ -122,6 +124,7 @@ ROUTES: tuple[Route, ...] = (
         f"{_ONE}/explain",
         durables.explain,
         takes=Any,
+        media=durables.EXPLAINED,
         gives=bodies.Explained,
         problems=(404, 413, 415, 422),
     ),
@@ -203,5 +206,5 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{V}/status", commands.status, gives=dict[str, Any]),
     Route("GET", "/metrics", commands.metrics, gives=str, gives_media="text/plain"),
 )
-ALWAYS = (400, 401, 403, 405, 408, 429, 500, 503)
+ALWAYS = (400, 401, 403, 405, 408, 421, 429, 431, 500, 503)
 """What every request may end with."""

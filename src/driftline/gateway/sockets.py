@@ -2,12 +2,17 @@
 
 What is asked is done in order. What is told comes when it comes, and no faster than it is read:
 whoever reads slowly has the broker's queue, with its policy.
+
+What is asked may take long, until brokers far away know of it. It is read on meanwhile, or nobody
+would notice that whoever asked has gone, nor that they are still there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,10 +23,12 @@ from driftline.client.client import Client
 from driftline.client.subscription import Subscription
 from driftline.errors import DriftlineError, InvalidValue, LimitReached
 from driftline.gateway import talk
+from driftline.gateway.asked import checked_name
 from driftline.gateway.bodies import read_json, values_of
 from driftline.gateway.connection import STALLED
+from driftline.gateway.pages import check_page
 from driftline.gateway.problems import Refused, problem_of
-from driftline.gateway.publishing import published, refusals
+from driftline.gateway.publishing import check_known, published, refusals
 from driftline.gateway.streams import begun, number_of
 from driftline.gateway.visitors import PROTOCOL
 from driftline.language.notified import notification_to
@@ -32,24 +39,28 @@ if TYPE_CHECKING:
     from driftline.gateway.gateway import Gateway
 
 SUBSCRIPTIONS_MOST = 1_000
-_ENDS = 1012
+WAITING_MOST = 100
+"""So much that was asked may wait for what was asked before, and"""
+_WAITING_MESSAGES = 4
+"""bytes of so many messages as long as they may be."""
+_LEAVING = 1.0
+"""So many seconds what was said before somebody left has to be done."""
+_ENDS, _LATER = 1012, 1013
 
 
 async def serve(gateway: Gateway, socket: WebSocket) -> None:
     """One WebSocket, from its beginning to its end."""
-    origin = socket.headers.get("origin")
-    if origin is not None and origin not in gateway.http.origins:
-        # A browser sends it for the page that opened this; nobody else can be held to it.
-        await socket.send_denial_response(
-            Refused(403, f"origin {show(origin)} is not in http.origins").response()
-        )
-        return
     try:
+        check_page(gateway, socket)
         proof = gateway.visitors.proven(socket)
         async with gateway.visitors.stream(proof) as client:
             wanted = socket.scope.get("subprotocols", ())
             await socket.accept(PROTOCOL if PROTOCOL in wanted else None)
-            await _Talk(socket, client).run()
+            await _Talk(gateway, socket, client).run()
+    except Refused as page:
+        await socket.send_denial_response(page.response())
+    except _TooMuch as much:
+        await _close(socket, _LATER, str(much))
     except DriftlineError as problem:
         refused = problem_of(problem)
         if socket.application_state.name == "CONNECTING":
@@ -62,14 +73,62 @@ async def serve(gateway: Gateway, socket: WebSocket) -> None:
 
 async def _close(socket: WebSocket, code: int, why: str) -> None:
     if socket.application_state.name == "CONNECTED":
-        # A reason has at most 123 bytes.
-        await socket.close(code, why.encode()[:120].decode(errors="ignore"))
+        # Whoever is to be told may have gone meanwhile.
+        with suppress(WebSocketDisconnect, RuntimeError):
+            # A reason has at most 123 bytes.
+            await socket.close(code, why.encode()[:120].decode(errors="ignore"))
+
+
+class _TooMuch(Exception):
+    """More was asked than is done, for too long."""
+
+
+class _Waiting:
+    """What was asked and is not done, the first first; who asks for more than it holds waits."""
+
+    def __init__(self, bytes_most: int) -> None:
+        self._bytes_most = bytes_most
+        self._bytes = 0
+        self._said: deque[bytes] = deque()
+        self._changed = asyncio.Condition()
+
+    async def put(self, raw: bytes) -> None:
+        """One more, when there is room."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._has_room(len(raw)))
+            self._said.append(raw)
+            self._bytes += len(raw)
+            self._changed.notify_all()
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._said) < WAITING_MOST and self._bytes + size <= self._bytes_most
+
+    @asynccontextmanager
+    async def next(self) -> AsyncIterator[bytes]:
+        """The first; it makes room when it is done."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._said)
+        raw = self._said[0]
+        yield raw
+        async with self._changed:
+            self._said.popleft()
+            self._bytes -= len(raw)
+            self._changed.notify_all()
+
+    async def done(self) -> None:
+        """Wait until nothing is left."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._said)
 
 
 class _Talk:
     """What is said on one WebSocket."""
 
-    def __init__(self, socket: WebSocket, client: Client) -> None:
+    def __init__(self, gateway: Gateway, socket: WebSocket, client: Client) -> None:
+        self._waiting = _Waiting(_WAITING_MESSAGES * gateway.http.message_bytes)
+        # Shorter than anybody who hears nothing of us takes to give us up.
+        self._patience = gateway.http.heartbeat / 2
+        self._gone = False
         self._socket = socket
         self._client = client
         self._known: dict[str, Subscription | Advertised] = {}
@@ -89,30 +148,53 @@ class _Talk:
     async def run(self) -> None:
         """Until one of the two ends it."""
         reading = asyncio.create_task(self._read())
+        doing = asyncio.create_task(self._do_all())
+        ends = (reading, doing, self._failed)
         try:
-            await asyncio.wait((reading, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            if self._failed.done():
-                self._failed.result()
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for one in (self._failed, doing):
+                if one.done():
+                    one.result()
             reading.result()
+            # Who says something and leaves need not have waited until it was done.
+            self._gone = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LEAVING):
+                    await self._waiting.done()
         finally:
-            tasks = [reading, *self._tasks.values()]
+            tasks = [reading, doing, *self._tasks.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._failed.done():
+                self._failed.exception()  # Nobody may have looked at it.
 
     async def _read(self) -> None:
+        """Hand on what comes until nothing does any more."""
         while True:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
             raw = message.get("bytes") or (message.get("text") or "").encode("utf-8", "replace")
             try:
-                said = read_json(raw, talk.Said)
-            except DriftlineError as problem:
-                # What it is about nobody can tell.
-                await self._say({"failed": None, "problem": problem_of(problem).body()})
-                continue
-            await self._do(said)
+                async with asyncio.timeout(self._patience):
+                    await self._waiting.put(raw)
+            except TimeoutError:
+                raise _TooMuch("too much was asked while something takes long") from None
+
+    async def _do_all(self) -> None:
+        while True:
+            async with self._waiting.next() as raw:
+                await self._do_one(raw)
+
+    async def _do_one(self, raw: bytes) -> None:
+        try:
+            said = read_json(raw, talk.Said)
+        except DriftlineError as problem:
+            # What it is about nobody can tell.
+            await self._say({"failed": None, "problem": problem_of(problem).body()})
+            return
+        await self._do(said)
 
     async def _do(self, said: Any) -> None:
         verb = type(said).__name__.lower()
@@ -120,6 +202,8 @@ class _Talk:
             found = await self._does[type(said)](said)
         except Refused as refused:
             await self._say({"failed": verb, "id": said.id, "problem": refused.body()})
+            if isinstance(refused.__cause__, DriftlineError):
+                self._check_there(refused.__cause__)
         except DriftlineError as problem:
             self._check_there(problem)
             await self._say({"failed": verb, "id": said.id, "problem": problem_of(problem).body()})
@@ -132,6 +216,8 @@ class _Talk:
             raise problem
 
     async def _say(self, said: dict[str, Any]) -> None:
+        if self._gone:
+            return
         try:
             async with asyncio.timeout(STALLED):
                 await self._socket.send_text(msgspec.json.encode(said).decode())
@@ -143,6 +229,8 @@ class _Talk:
 
     async def _subscribe(self, said: talk.Subscribe) -> dict[str, Any]:
         self._check_free(said.id)
+        if said.name:
+            checked_name(said.name)
         asked = self._client.subscribe(
             said.statement(),
             said.values(),
@@ -161,7 +249,7 @@ class _Talk:
     async def _attach(self, said: talk.Attach) -> dict[str, Any]:
         self._check_free(said.id)
         found = await self._client.attach(
-            said.name, ack="manual", after=number_of(said.after), within=0.0
+            checked_name(said.name), ack="manual", after=number_of(said.after), within=0.0
         )
         return self._begun(said.id, found)
 
@@ -229,6 +317,7 @@ class _Talk:
 
     async def _publish(self, said: talk.Publish) -> dict[str, Any]:
         problems = await published(self._client, said.events, once=said.once)
+        check_known(self._client, problems)
         found: dict[str, Any] = {"published": len(said.events) - len(problems)}
         if problems:
             found["refused"] = refusals(problems)

@@ -4,12 +4,17 @@ What a durable subscription is told has its number as the event's id. Whoever co
 `Last-Event-ID`, as browsers do by themselves, has had everything up to there, and is told what
 follows. What belongs together has its id at its end only, so that nobody goes on in the middle. A
 stream without a durable subscription has no ids: what was missed is gone, and a new one begins.
+
+What is wrong with what was asked for is an answer of its own. But it may take long until all
+brokers know of a subscription: then the stream begins, and says that it is there, beforehand.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -29,7 +34,14 @@ from driftline.model.value import show
 
 MEDIA = "text/event-stream"
 NUMBER_MAX = 2**63 - 1
+AT_ONCE = 1.0
+"""Seconds for a subscription to begin until its stream does so before it; what this broker itself
+refuses is refused long before."""
+# JSON may have them as they are, and some who read lines take them for ends.
+_ESCAPED = ((0x85, b"\\u0085"), (0x2028, b"\\u2028"), (0x2029, b"\\u2029"))
+_LINE_ENDS = tuple((chr(code).encode(), escaped) for code, escaped in _ESCAPED)
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+Look = Callable[[Client], Awaitable[Any]]
 Begin = Callable[[Client], Awaitable[tuple[Subscription, list[str]]]]
 """A subscription that has begun, and the brokers that have not said that they know of it."""
 
@@ -55,7 +67,7 @@ async def passing(asked: Asked) -> Response:
             )
         )
 
-    return EventStream(asked, begin)
+    return EventStream(asked, begin, begin)
 
 
 async def durable(asked: Asked) -> Response:
@@ -66,7 +78,11 @@ async def durable(asked: Asked) -> Response:
         # It is in effect, or will be: nobody need be asked.
         return await client.attach(asked.name, ack="manual", after=after, within=0.0), []
 
-    return EventStream(asked, begin)
+    async def look(client: Client) -> None:
+        # Whoever is told of it goes on being told.
+        await client.durables.get(asked.name)
+
+    return EventStream(asked, begin, look)
 
 
 async def begun(subscription: Subscription) -> tuple[Subscription, list[str]]:
@@ -104,11 +120,23 @@ def _of_query(request: Request) -> Streaming:
 class EventStream(Response):
     """The answer that goes on."""
 
-    def __init__(self, asked: Asked, begin: Begin) -> None:
+    def __init__(
+        self, asked: Asked, begin: Begin, look: Callable[[Client], Awaitable[Any]]
+    ) -> None:
         super().__init__(headers=_HEADERS, media_type=MEDIA)
         self._asked = asked
         self._begin = begin
+        self._look = look
+        """What is refused as it would be if it began."""
         self._began = False
+
+    async def head(self) -> Response:
+        """How it would begin, for whoever asks for no more than that."""
+        async with self._asked.gateway.visitors.stream(self._asked.proof) as client:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AT_ONCE):
+                    await self._look(client)
+        return Response(headers=_HEADERS, media_type=MEDIA)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Tell until it ends, or until nobody listens any more."""
@@ -130,11 +158,12 @@ class EventStream(Response):
         asked = self._asked
         try:
             async with asked.gateway.visitors.stream(asked.proof) as client:
-                subscription, silent = await self._begin(client)
-                await self._start(send)
+                subscription, silent = await self._begun(send, client)
                 if silent:
                     said = msgspec.json.encode({"silent": silent})
                     await self._put(send, block("partial", said))
+                else:
+                    await self._put(send, b": in effect everywhere\n\n")
                 await self._tell_all(send, subscription)
                 why = Refused(410, "the subscription was ended", "ended")
         except DriftlineError as problem:
@@ -143,6 +172,24 @@ class EventStream(Response):
             raise why
         # A code of its own, or a browser would take it for a lost connection and say nothing.
         await self._put(send, block("end", msgspec.json.encode(why.body())), more=False)
+
+    async def _begun(self, send: Send, client: Client) -> tuple[Subscription, list[str]]:
+        """The subscription; while it begins that is said, so that nobody thinks it was lost."""
+        beginning = asyncio.ensure_future(self._begin(client))
+        wait = AT_ONCE
+        try:
+            while not (await asyncio.wait((beginning,), timeout=wait))[0]:
+                if not self._began:
+                    await self._start(send)
+                await self._put(send, b": about to begin\n\n")
+                wait = self._asked.gateway.http.heartbeat
+            found = beginning.result()
+        finally:
+            beginning.cancel()
+            await asyncio.gather(beginning, return_exceptions=True)
+        if not self._began:
+            await self._start(send)
+        return found
 
     async def _start(self, send: Send) -> None:
         self._began = True
@@ -154,7 +201,6 @@ class EventStream(Response):
                 "headers": [one for one in self.raw_headers if one[0] != b"content-length"],
             }
         )
-        await self._put(send, b": in effect everywhere\n\n")
 
     async def _tell_all(self, send: Send, subscription: Subscription) -> None:
         heartbeat = self._asked.gateway.http.heartbeat
@@ -181,7 +227,9 @@ def event_of(told: Notification) -> bytes:
 
 
 def block(kind: str, data: bytes, id: str = "") -> bytes:
-    """One event. JSON has no line ends that are not escaped, so it is one line."""
+    """One event, on one line for whatever anybody takes for the end of one."""
+    for end, escaped in _LINE_ENDS:
+        data = data.replace(end, escaped)
     head = f"id: {id}\n" if id else ""
     return f"{head}event: {kind}\ndata: ".encode() + data + b"\n\n"
 

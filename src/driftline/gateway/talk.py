@@ -7,11 +7,11 @@ choice for what it asks for. It is answered by `{"did": "subscribe", "id": "a", 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from driftline.gateway.bodies import Number, Params, Seconds, Streaming
+from driftline.gateway.bodies import NAME, NAME_MAX, Number, Params, Seconds, Streaming
 
 Id: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=200, description="What the client calls it")
@@ -26,7 +26,14 @@ class Subscribe(Streaming, tag_field="do", tag="subscribe", kw_only=True):
     """Be told: of what a text asks for, and with a name durably."""
 
     id: Id
-    name: Annotated[str, Meta(max_length=1000, description="Of a durable subscription")] = ""
+    name: Annotated[
+        str,
+        Meta(
+            max_length=NAME_MAX,
+            pattern=NAME.replace("+$", "*$"),
+            description="Of a durable subscription; empty: it is none",
+        ),
+    ] = ""
     after: Number = "0"
 
 
@@ -34,7 +41,7 @@ class Attach(_Said):
     """Be told of a durable subscription as it stands, behind a number."""
 
     id: Id
-    name: Annotated[str, Meta(min_length=1, max_length=1000)]
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_MAX, pattern=NAME)]
     after: Number = "0"
 
 
@@ -81,3 +88,7 @@ class Advertise(_Said):
 
 
 Said: TypeAlias = Subscribe | Attach | Set | Acknowledge | Detach | Cancel | Publish | Advertise
+Verb: TypeAlias = Literal[
+    "subscribe", "attach", "set", "acknowledge", "detach", "cancel", "publish", "advertise"
+]
+"""What is answered says what was done by these."""

@@ -102,8 +102,13 @@ def _with_data(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def event_to(event: Event) -> dict[str, Any]:
-    """The event as a CloudEvents JSON object; `event_from` gives it back."""
-    envelope: dict[str, Any] = {"specversion": SPEC_VERSION, "type": event.type}
+    """The event as a CloudEvents JSON object; `event_from` gives it back.
+
+    One without an id or a source is none, and does not say that it is.
+    """
+    envelope: dict[str, Any] = {"type": event.type}
+    if event.id is not None and event.source is not None:
+        envelope = {"specversion": SPEC_VERSION, **envelope}
     if event.id is not None:
         envelope["id"] = event.id
     if event.source is not None:
@@ -171,9 +176,15 @@ def _data(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
 
 def _extensions(envelope: Mapping[str, object]) -> Iterator[tuple[str, Value]]:
     for name, value in envelope.items():
-        json_data = name == "datacontenttype" and value == "application/json"  # which it is
+        # That its data is JSON need not be said: it is.
+        json_data = name == "datacontenttype" and _media(value) == "application/json"
         if name not in _CONTEXT and value is not None and not json_data:
             yield f"ce_{name}", value_from(value, f"ce_{name}")
+
+
+def _media(value: object) -> str:
+    """A content type without its parameters."""
+    return value.partition(";")[0].strip().lower() if isinstance(value, str) else ""
 
 
 def _flatten(data: Mapping[str, object], prefix: str, depth: int) -> Iterator[tuple[str, Value]]:

@@ -1,0 +1,142 @@
+"""Is everything that is refused a problem, whatever refuses it, and before it is sent in vain?"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.gateway.raw import HANDSHAKE, answered, asked, opened
+from tests.net.here import served
+
+OPEN = {"listen": "127.0.0.1:0", "body_bytes": 1000, "origins": ["https://app.example.org"]}
+HOST = b"Host: localhost\r\n"
+JSON = b"Content-Type: application/json\r\n"
+POST = b"POST /v1/events HTTP/1.1\r\n" + HOST + JSON
+
+
+def run(test, within=60.0):
+    asyncio.run(asyncio.wait_for(test, within))
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "detail"),
+    [
+        (b"\x16\x03\x01 hello\r\n\r\n", 400, "HTTP/1.1"),
+        (b"GET /v1/status HTTP/1.1\r\n\r\n", 400, "Host"),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 40_000, 431, "at most 32768 bytes"),
+        (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, "Transfer-Encoding"),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, "chunk"),
+        (b"GET /nowhere HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 404, "WebSocket"),
+        (b"GET /v1/status HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 404, "WebSocket"),
+        (b"GET /nowhere HTTP/1.1\r\n" + HOST + b"\r\n", 404, ""),
+        (b"PATCH /v1/events HTTP/1.1\r\n" + HOST + b"\r\n", 405, ""),
+        (b"POST /v1/socket HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 405, ""),
+        (b"GET /v1/subscriptions HTTP/1.1\r\nHost: [\r\n\r\n", 421, "Host"),
+    ],
+)
+def test_what_is_no_request_of_ours_is_a_problem(said, status, detail):
+    async def test():
+        async with served(http=OPEN) as server:
+            found = await asked(server, said)
+            assert found.status == status
+            assert detail in found.problem["detail"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ((HANDSHAKE, b""), "Upgrade"),
+        ((b"Version: 13", b"Version: 12"), "wanted 13, came '12'"),
+        ((b"AQIDBAUGBwgJCgsMDQ4PEA==", b"AQ=="), "16 bytes"),
+        ((b"AQIDBAUGBwgJCgsMDQ4PEA==", b"x"), "16 bytes"),
+        ((HANDSHAKE, HANDSHAKE + b"X: " + b"x" * 9_000 + b"\r\n"), "8000 bytes"),
+        ((HANDSHAKE, HANDSHAKE + b"X: x\r\n" * 200), "100 headers"),
+    ],
+)
+def test_what_does_not_begin_a_websocket_is_told_what_does(change, detail):
+    async def test():
+        async with served(http=OPEN) as server:
+            said = b"GET /v1/socket HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n"
+            found = await asked(server, said.replace(*change))
+            assert found.status == 426
+            assert found.headers["sec-websocket-version"] == "13"
+            assert detail in found.problem["detail"]
+
+    run(test())
+
+
+def test_a_body_that_ends_no_more_after_its_answer_harms_nobody(caplog):
+    """What comes behind an answer that is on its way is no request, and no error of ours."""
+
+    async def test():
+        async with served(http=OPEN) as server:
+            reader, writer = await opened(server)
+            chunked = b"Transfer-Encoding: chunked\r\n\r\n"
+            writer.write(b"POST /nowhere HTTP/1.1\r\n" + HOST + chunked)
+            assert (await answered(reader)).status == 404
+            writer.write(b"zz\r\n")
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "detail"),
+    [
+        (b"Content-Length: 1001\r\n", 413, "came 1001"),
+        (b"Content-Length: 4\r\nContent-Encoding: gzip\r\n", 415, "identity"),
+    ],
+)
+def test_a_body_that_cannot_be_taken_is_not_asked_for(head, status, detail):
+    """Who waits to be told to go on is told not to, and that nothing else is heard here."""
+
+    async def test():
+        async with served(http=OPEN) as server:
+            found = await asked(server, POST + head + b"Expect: 100-continue\r\n\r\n")
+            assert found.status == status
+            assert detail in found.problem["detail"]
+            assert found.headers["connection"] == "close"
+            assert found.ended
+
+    run(test())
+
+
+def test_a_body_in_no_encoding_is_taken():
+    async def test():
+        async with served(http=OPEN) as server:
+            body = b'{"type": "x"}'
+            head = b"Content-Encoding: identity\r\nContent-Length: %d\r\n\r\n" % len(body)
+            found = await asked(server, POST + head + body)
+            assert (found.status, found.ended) == (200, False)
+
+    run(test())
+
+
+def test_an_answer_that_is_the_last_on_its_connection_says_so():
+    """What certificates and keys were believed is found out anew: whoever is answered meanwhile
+    must not ask once more where nobody listens.
+    """
+
+    async def test():
+        async with served(http=OPEN) as server:
+            reader, writer = await opened(server)
+            body = b'{"type": "x"}'
+            writer.write(POST + b"Content-Length: %d\r\n\r\n" % len(body))
+            await asyncio.sleep(0.3)
+            server.reload(replace(server.config))
+            await asyncio.sleep(0.3)
+            writer.write(body)
+            found = await answered(reader)
+            # Whom it was asked of is no longer believed, either.
+            assert found.status == 503
+            assert found.headers["connection"] == "close"
+            assert found.ended
+            writer.close()
+
+    run(test())
