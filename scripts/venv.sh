@@ -46,5 +46,5 @@ echo "setup: installing Driftline and its pinned dependencies into .venv (a few 
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 120 \
     --use-pep517 --constraint constraints.txt --editable ".[spark,data,postgres,open,mqtt,bench,dev]"
 echo "setup: compiling the kernels (a minute or two, once; kept in the user's cache directory)"
-.venv/bin/python -c 'from driftline.kernels import warm_up; warm_up()'
+.venv/bin/python -c 'from driftline.net.warm import warm; warm()'
 echo "setup: done"

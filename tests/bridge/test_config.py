@@ -9,6 +9,7 @@ import pytest
 
 from driftline.bridge.config import read_config
 from driftline.errors import FileRefused
+from tests.net.secured import Authority
 
 GOOD = """
 [broker]
@@ -61,6 +62,19 @@ def test_a_configuration_that_holds(tmp_path, monkeypatch):
         ("mqtt://127.0.0.1", "http://127.0.0.1", "mqtt.address"),
         ("mqtt://127.0.0.1", "mqtt://u:geheim@127.0.0.1", "without a user"),
         ("mqtt://127.0.0.1", "mqtt://127.0.0.1:99999", "mqtt.address"),
+        ("mqtt://127.0.0.1", "mqtt://[::1", "mqtt.address"),
+        ("mqtt://127.0.0.1", "mqtt://u:geheim@[::1", "without a user"),
+        ("mqtt://127.0.0.1", "mqtts://mqtt.example.org/x", "mqtt.address"),
+        ('session = "house"', 'session = "a\\u0000b"', "mqtt.session: wanted at most 65,535 bytes"),
+        ('session = "house"', f'session = "{"é" * 32_768}"', "mqtt.session"),
+        ('user = "bridge"', 'user = "a\\u0000b"', "mqtt.user"),
+        ('session = "house"', 'session = "house"\nkeep = -1', "mqtt.keep"),
+        ('session = "house"', 'session = "house"\nkeep = 4294967296', "mqtt.keep"),
+        ('session = "house"', 'session = "house"\nauthority = "none.pem"', "none.pem"),
+        ("7400", '7400"\nauthority = "none.pem', "none.pem"),
+        ('session = "house"', 'session = "house"\nrefused = "$SYS/x"', "mqtt.refused"),
+        ("sensors/+/temperature", "$share/g/sensors/+", "not shared"),
+        ("alerts/{room}", "$SYS/{room}", "out.topic"),
         ("mqtt://127.0.0.1", "mqtt://mqtt.example.org", "mqtts://"),
         ('user = "bridge"\n', "", "mqtt.user"),
         ("sensors/+/temperature", "sensors/a+/b", "topic filter"),
@@ -83,6 +97,24 @@ def test_what_does_not_hold_is_refused_and_says_why(tmp_path, was, instead, why)
     with pytest.raises(FileRefused, match=why) as found:
         read_config(write(tmp_path, GOOD.replace(was, instead)))
     assert "geheim" not in str(found.value)
+
+
+def test_a_session_may_be_kept_forever_or_not_at_all_and_have_a_long_name(tmp_path):
+    for keep in (0, 4_294_967_295):
+        text = GOOD.replace('session = "house"', f'session = "{"s" * 65_535}"\nkeep = {keep}')
+        assert read_config(write(tmp_path, text)).mqtt.keep == keep
+
+
+def test_an_authority_must_be_one_before_anything_begins(tmp_path):
+    for address in ("mqtt://127.0.0.1", "mqtts://127.0.0.1"):
+        text = GOOD.replace("mqtt://127.0.0.1", address)
+        path = write(tmp_path, text.replace("session =", 'authority = "ca.pem"\nsession ='))
+        (tmp_path / "ca.pem").write_text("none")
+        with pytest.raises(FileRefused, match=r"ca\.pem: no certificate"):
+            read_config(path)
+        ca = Authority(tmp_path / f"keys-{address.partition(':')[0]}").folder / "ca.pem"
+        (tmp_path / "ca.pem").write_bytes(ca.read_bytes())
+        assert read_config(path).mqtt.authority == str(tmp_path / "ca.pem")
 
 
 def test_something_must_be_bridged(tmp_path):

@@ -7,7 +7,16 @@ import json
 import pytest
 
 import driftline as dl
-from driftline.bridge.messages import JSON, STRUCTURED, Message, event_of, message_of, topic_of
+from driftline.bridge.messages import (
+    JSON,
+    PACKET_MOST,
+    STRUCTURED,
+    Message,
+    event_of,
+    message_of,
+    topic_of,
+    why_never,
+)
 from driftline.errors import InvalidValue
 from driftline.handlers.outgoing import Incoming
 from driftline.model.notification import Notification, NotificationKind
@@ -90,6 +99,33 @@ def test_a_trace_comes_along():
 def test_where_something_goes_is_what_was_told():
     values = {"room": "a/b+c#d%", "n": 2, "open": True}
     assert topic_of("x/{room}/{n}/{open}/{nothing}/y", values) == "x/a%2Fb%2Bc%23d%25/2/true//y"
+
+
+@pytest.mark.parametrize("form", ["cloudevent", "values"])
+def test_a_trace_goes_out_beside_the_payload_in_every_form(form):
+    values = {"room": "attic"}
+    for trace, said in (
+        (f"{TRACE} vendor=7", (("traceparent", TRACE), ("tracestate", "vendor=7"))),
+        (TRACE, (("traceparent", TRACE),)),
+        (None, ()),
+    ):
+        told = Notification(NotificationKind.EVENT, values, number=5, trace=trace)
+        (going,) = Incoming("hot", "/b").feed(told)
+        found = message_of(going, "alerts", form, False)
+        assert found.properties == (("kind", "event"), ("id", "hot-5"), *said)
+        # Whoever bridges it back gets it again.
+        if form == "values":
+            assert event(found.payload, found.content_type, **dict(found.properties)).trace == trace
+
+
+@pytest.mark.parametrize("topic", ["x", "x/$", "é" * 32_767, "/"])
+def test_a_topic_that_may_be_taken(topic):
+    assert why_never(Message(topic, b""), b"\0", PACKET_MOST) == ""
+
+
+@pytest.mark.parametrize("topic", ["", "$", "$SYS/x", "x" * 65_536, "é" * 32_768, "a\0b", "\ud800"])
+def test_a_topic_that_no_broker_takes(topic):
+    assert "its topic" in why_never(Message(topic, b""), b"\0", PACKET_MOST)
 
 
 def test_a_notification_as_a_cloud_event_and_as_values():

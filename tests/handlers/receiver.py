@@ -83,6 +83,19 @@ async def cut_short(post: Post, writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+def stalled(code: int, *, chunked: bool = False) -> Answer:
+    """A status, the beginning of a body, and nothing more."""
+    how = "transfer-encoding: chunked" if chunked else "content-length: 5"
+
+    async def answer(post: Post, writer: asyncio.StreamWriter) -> None:
+        some = "1\r\nx\r\n" if chunked else "x"
+        writer.write(f"HTTP/1.1 {code} Said\r\n{how}\r\n\r\n{some}".encode())
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    return answer
+
+
 async def endless(post: Post, writer: asyncio.StreamWriter) -> None:
     """An answer that never ends."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n")

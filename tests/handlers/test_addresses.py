@@ -7,13 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.errors import InvalidValue
+from driftline.handlers.handlers import Handlers
 from driftline.handlers.mailing import Mail
 from driftline.handlers.webhooks import Webhooks, _url
+from driftline.net.config import Config
 from driftline.net.mailing import Email
 from driftline.net.web_address import WebAddress
 from driftline.net.webhooks import Webhooks as Settings
 
-ALLOW = ("https://hooks.example.org/in/", "https://hooks.example.org:8443", "http://127.0.0.1:80/a")
+ALLOW = (
+    "https://hooks.example.org/in/",
+    "https://hooks.example.org:8443",
+    "http://127.0.0.1:80/a",
+    "https://xn--bcher-kva.example/",
+    "https://[::1]:8443/in/",
+)
 
 FINE = [
     "https://hooks.example.org/in/",
@@ -21,6 +29,9 @@ FINE = [
     "https://hooks.example.org/in/a/b?key=1&more=%2F",
     "https://hooks.example.org/in/%C3%A9",
     "https://hooks.example.org/in/..well/...",
+    "https://hooks.example.org/in/a%20b/%E4%B8%AD",
+    "https://xn--bcher-kva.example/x",
+    "https://[::1]:8443/in/x",
     "https://hooks.example.org:8443/",
     "https://hooks.example.org:8443/anything",
     "http://127.0.0.1/a",
@@ -76,6 +87,7 @@ REFUSED = [
     "https://hooks.example.org:+443/in/alice",
     "https://hooks.example.org:443x/in/alice",
     "https://-hooks.example.org/in/alice",
+    f"https://{'a' * 64}.example.org/in/alice",
     # Out of the path.
     "https://hooks.example.org/in/../admin",
     "https://hooks.example.org/in/./alice",
@@ -89,6 +101,24 @@ REFUSED = [
     "https://hooks.example.org/in/..;/admin",
     "https://hooks.example.org/in/..;x=1/admin",
     "https://hooks.example.org/in/a/..",
+    "https://hooks.example.org/in/.%09./x",
+    "https://hooks.example.org/in/.%20./x",
+    "https://hooks.example.org/in/.%0B/x",
+    "https://hooks.example.org/in/.%7F./x",
+    "https://hooks.example.org/in/.%C2%AD./x",
+    "https://hooks.example.org/in/.%E2%80%8B./x",
+    "https://hooks.example.org/in/.%C2%A0./x",
+    "https://hooks.example.org/in/%c0%ae%c0%ae/x",
+    "https://hooks.example.org/in/.%c0%ae/x",
+    "https://hooks.example.org/in/%e0%80%ae./x",
+    "https://hooks.example.org/in/%EF%BC%8E%EF%BC%8E/x",
+    "https://hooks.example.org/in/%EF%BC%8E/x",
+    "https://hooks.example.org/in/.%E2%80%A4/x",
+    "https://hooks.example.org/in/%E2%80%A5/x",
+    "https://hooks.example.org/in/%E3%80%82%EF%BD%A1/x",
+    "https://hooks.example.org/in/a%EF%BC%8F../x",
+    "https://hooks.example.org/in/a%EF%BC%BC../x",
+    "https://hooks.example.org/in/%EF%BC%852e%EF%BC%852e/x",
     "https://hooks.example.org/in/%00",
     "https://hooks.example.org/in/%zz",
     # More than an address.
@@ -132,6 +162,32 @@ def test_what_is_allowed_is_sent_where_it_says(hooks, address):
 def test_what_is_not_plain_and_allowed_is_refused(hooks, address):
     with pytest.raises(InvalidValue, match="handler"):
         hooks.address(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:geheim@hooks.example.org/in/",
+        "https://user:ge/heim@hooks.example.org/in/",
+        "https://user:geheim@hooks.example.org:99999/in/",
+        "https://user:geheim@[::1/in/",
+        "https://user:geheim@hooks.example.org/in/\n",
+        "https://user:geheim@hooks.example.org/" + "a" * 2000,
+        "ftp://user:geheim@hooks.example.org/in/",
+    ],
+)
+def test_what_is_refused_is_shown_without_a_password(monkeypatch, address):
+    monkeypatch.setenv("DRIFTLINE_WEBHOOKS_SECRET", "m" * 32)
+    config = Config("b", webhooks=Settings(ALLOW))
+    # Whoever looks for it may also find half of it.
+    with pytest.raises(InvalidValue, match="handler") as found:
+        Handlers(config).handles(address)
+    assert "heim" not in str(found.value)
+
+
+def test_a_label_of_a_host_has_63_letters_at_most():
+    long = f"https://{'a' * 63}.{'b' * 63}.example/in/"
+    assert str(_url(WebAddress.of(long))) == long
 
 
 @given(st.text("htps:/.@\\%2eE5cfF#?;[]0127axin\t\n①。 ", max_size=20))

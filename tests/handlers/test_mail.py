@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 from email import message_from_bytes
+from email.errors import HeaderParseError
 from email.message import EmailMessage
 from email.policy import default
 from typing import Any
@@ -14,8 +15,11 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import driftline as dl
+from driftline.handlers import mailing
 from driftline.handlers.mail import mail_of
 from driftline.handlers.outgoing import Outgoing
 from tests.net.here import address, eventually, served
@@ -31,6 +35,8 @@ class Post:
 
     def __init__(self, *answers: str) -> None:
         self.mails: list[EmailMessage] = []
+        self.offered: list[EmailMessage] = []
+        """Also those that were not taken."""
         self.envelopes: list[Envelope] = []
         self.answers = [*answers]
         self.recipients: list[str] = []
@@ -45,6 +51,7 @@ class Post:
     async def handle_DATA(self, server: Any, session: Any, envelope: Envelope) -> str:  # noqa: N802
         assert session.ssl is not None or session.authenticated is not True
         answer = self.answers.pop(0) if self.answers else "250 OK"
+        self.offered.append(message_from_bytes(envelope.content, policy=default))
         if answer.startswith("250"):
             self.envelopes.append(envelope)
             self.mails.append(message_from_bytes(envelope.content, policy=default))
@@ -282,6 +289,84 @@ def test_letters_are_gathered_too_when_they_are_delivered_again(authority, serve
     run(test())
 
 
+def test_a_gathered_mail_that_is_sent_again_is_the_same_whatever_came_meanwhile(
+    authority, server_of
+):
+    post = Post("250 OK", "451 later", "451 later")
+
+    async def test():
+        settings = table(authority, server_of(post), per_minute=2, first=0.5, longest=0.5)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(0))
+            await settled(client, kept=0)
+            await client.durables.suspend("alerts")
+            await client.publish_many([quote(1), quote(2), quote(3)])
+            await client.durables.resume("alerts")
+            for more in (2, 3):
+                await eventually(lambda more=more: len(post.offered) == more)
+                await client.publish(quote(3 + more))
+            await settled(client, kept=2)
+        same = post.offered[1:4]
+        assert len({mail["Message-ID"] for mail in same}) == 1
+        assert [mail["Subject"] for mail in same] == ["[alerts] 3 notifications"] * 3
+        assert post.mails[1]["Message-ID"] == same[0]["Message-ID"]
+
+    run(test())
+
+
+def test_letters_that_are_mailed_again_and_fail_are_the_same_mail_the_next_time(
+    authority, server_of
+):
+    post = Post(*["550 no such mailbox"] * 3)
+
+    async def test():
+        settings = table(authority, server_of(post), per_minute=1, gathered=2, first=0.5)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await client.durables.keep("alerts", TEXT, {"limit": 10})
+            await client.publish_many([quote(1), quote(2), quote(3)])
+            await client.durables.redirect("alerts", "mailto:alice@example.org")
+            await settled(client, kept=0, dead=3)
+            letters = await client.durables.dead("alerts")
+            # However many mails that took.
+            before, post.answers = len(post.offered), ["451 later"]
+            await client.durables.redeliver("alerts", [one.id for one in letters[:2]])
+            await eventually(lambda: len(post.offered) == before + 1)
+            await client.durables.redeliver("alerts")
+            await eventually(lambda: len(post.mails) == 1)
+        first, again = post.offered[before : before + 2]
+        assert first["Message-ID"] == again["Message-ID"]
+        assert again["Subject"] == "[alerts] 2 notifications"
+
+    run(test())
+
+
+@pytest.mark.parametrize("problem", [HeaderParseError("x"), ValueError("x")])
+def test_of_what_no_mail_can_be_made_there_is_a_letter_and_the_next_goes_on(
+    authority, server_of, monkeypatch, problem
+):
+    post = Post()
+
+    def made(some: list[Outgoing], **said: Any) -> EmailMessage:
+        if some[0].event()["data"]["values"]["price"] == 1:
+            raise problem
+        return mail_of(some, **said)
+
+    monkeypatch.setattr(mailing, "mail_of", made)
+
+    async def test():
+        settings = table(authority, server_of(post))
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish_many([quote(1), quote(2)])
+            await settled(client, kept=0, dead=1)
+            (letter,) = await client.durables.dead("alerts")
+            assert letter.why == f"no mail can be made of it: {type(problem).__name__}"
+            assert len(post.mails) == 1
+
+    run(test())
+
+
 HOSTILE = "x\r\nBcc: mallory@evil.example\r\n\r\nbody\0\x1b[2J\u2028"
 
 
@@ -308,6 +393,84 @@ def test_nothing_that_others_write_becomes_a_header_of_its_own():
     assert back["To"] == "alice@example.org"
     assert back["List-Id"].count("<") == 1
     assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
+    (attached,) = back.iter_attachments()
+    assert json.loads(attached.get_content()) == event
+
+
+HEADERS = [
+    "From",
+    "To",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Auto-Submitted",
+    "Precedence",
+    "List-Id",
+    "MIME-Version",
+    "Content-Type",
+]
+PIECES = [
+    "=?utf-8?q?",
+    "=0D=0A",
+    "Bcc:=20x@y",
+    "?=",
+    "=?utf-8?b?DQpCY2M6IHhAeQ0KDQpmb3JnZWQ=?=",
+    "=?us-ascii?q?=0A?=",
+    "=",
+    "?",
+    "\x00",
+    "\r\n",
+    "\u2028",
+    " ",
+    "<",
+    ">",
+    '"',
+    "(",
+    "\\",
+    ",",
+    ";",
+    ":",
+    "@",
+    "é",
+    "a" * 80,
+    "\U0001f600" * 30,
+    "--",
+    "\xa0",
+]
+texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map("".join)
+
+
+@given(name=texts, type=texts, attribute=texts, value=texts)
+@example(name="x", type="=?utf-8?b?DQpCY2M6IHhAeQ0KDQpmb3JnZWQ=?=", attribute="a", value="b")
+@example(name="=?us-ascii?q?=0A?=", type="x", attribute="a", value="b")
+@example(name="x", type="=\0utf-8?q?=0D=0ABcc:=20x@y?=", attribute="a", value="b")
+def test_whatever_things_are_called_a_mail_has_our_headers_and_our_body(
+    name, type, attribute, value
+):
+    event = {"id": "x", "data": {"kind": "event", "type": type, "values": {attribute: value}}}
+    some = [Outgoing("7", 7, json.dumps(event).encode())]
+    raw = mail_of(
+        some,
+        broker="b",
+        party=f"alice/{name}",
+        name=name,
+        sender=SENDER,
+        to="alice@example.org",
+        now=0.0,
+    ).as_bytes()
+    head = raw.partition(b"\r\n\r\n")[0].decode("ascii").split("\r\n")
+    assert [line.partition(":")[0] for line in head if line[0] not in " \t"] == HEADERS
+    assert not {"\r", "\n"} & set(raw.decode("ascii").replace("\r\n", ""))
+    assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
+    back = message_from_bytes(raw, policy=default)
+    assert back.keys() == HEADERS
+    assert back["To"] == "alice@example.org"
+    lines = back.get_body(("plain",)).get_content().splitlines()
+    assert lines[0].startswith("event ")
+    assert lines[1].startswith("  ")
+    assert lines[2:5] == ["  id x", "", "-- "]
+    assert lines[5].endswith(", a durable subscription at b")
+    assert len(lines) == 6
     (attached,) = back.iter_attachments()
     assert json.loads(attached.get_content()) == event
 

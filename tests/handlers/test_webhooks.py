@@ -20,6 +20,7 @@ from tests.handlers.receiver import (
     endless,
     half,
     reset,
+    stalled,
     status,
 )
 from tests.net.here import address, eventually, served
@@ -135,6 +136,136 @@ def test_what_was_answered_with_2xx_was_had_however_the_answer_ends(answer):
                 await client.publish_many([quote(1), quote(2)])
                 await settled(client, kept=0)
                 assert receiver.prices == [1, 2]
+
+    run(test())
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (200, {"kept": 0, "dead": 0}),
+        (404, {"kept": 0, "dead": 1}),
+        (410, {"kept": 2, "suspended": True}),
+        (503, {"failing": "the receiver answered 503"}),
+    ],
+    ids=["200", "404", "410", "503"],
+)
+def test_a_status_counts_though_the_rest_of_the_answer_never_comes(code, wanted, chunked):
+    async def test():
+        with Receiver(stalled(code, chunked=chunked)) as receiver:
+            settings = hooks(receiver, timeout=2.0, first=100.0, longest=100.0)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish_many([quote(1), quote(2)])
+                await settled(client, **wanted)
+                assert receiver.prices == ([1, 2] if wanted.get("kept") == 0 else [1])
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://[bad", "https:///x", "\x7f\u00e9", "/" + "a" * 70_000, "ftp://x/"],
+    ids=["bad", "no host", "bytes", "long", "ftp"],
+)
+def test_a_redirection_is_refused_whatever_it_says_of_where_to(location):
+    async def test():
+        with Receiver(status(302, f"location: {location}")) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish_many([quote(1), quote(2)])
+                await settled(client, kept=0, dead=1)
+                assert receiver.prices == [1, 2]
+                (letter,) = await client.durables.dead("alerts")
+                assert letter.why == "the receiver answered 302, and redirections are not followed"
+
+    run(test())
+
+
+def test_no_cookies_are_kept_of_this_receiver_or_another():
+    async def test():
+        with Receiver(otherwise=status(200, "set-cookie: a=b; Path=/")) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver, "one")
+                await client.publish_many([quote(1), quote(2)])
+                await settled(client, "one", kept=0)
+                await kept(client, receiver, "two")
+                await client.publish(quote(3))
+                await settled(client, "two", kept=0)
+                await eventually(lambda: len(receiver.posts) == 4)
+                assert not any("cookie" in post.headers for post in receiver.posts)
+
+    run(test())
+
+
+def test_a_trace_is_in_the_headers_too_and_stays_with_a_letter():
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    async def test():
+        with Receiver(status(400)) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(dl.Event("quote", {"price": 1}, trace=f"{parent} vendor=7"))
+                await client.publish(dl.Event("quote", {"price": 2}, trace=parent))
+                await client.publish(quote(3))
+                await settled(client, kept=0, dead=1)
+                await client.durables.redeliver("alerts")
+                await settled(client, dead=0)
+                said = [
+                    (post.headers.get("traceparent"), post.headers.get("tracestate"))
+                    for post in receiver.posts
+                ]
+                both = (parent, "vendor=7")
+                assert said == [both, (parent, None), (None, None), both]
+
+    run(test())
+
+
+def test_a_letter_that_fails_again_does_not_hold_up_what_is_new():
+    async def test():
+        async def answer(post, writer):
+            await status(500 if post.values["price"] == 1 else 200)(post, writer)
+
+        with Receiver(status(400), otherwise=answer) as receiver:
+            settings = hooks(receiver, attempts=1000, first=0.5, longest=0.5)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                await settled(client, kept=0, dead=1)
+                await client.durables.redeliver("alerts")
+                await settled(client, failing="the receiver answered 500")
+                for price in (2, 3):
+                    await client.publish(quote(price))
+                    one = await settled(client, kept=0)
+                    assert (one.dead, one.failing) == (1, "the receiver answered 500")
+                # It is tried again by itself, though nothing new comes.
+                tries = receiver.prices.count(1)
+                await eventually(lambda: receiver.prices.count(1) > tries + 1)
+                receiver.otherwise = OK
+                one = await settled(client, dead=0)
+                assert one.failing == ""
+                assert receiver.prices.count(2) == receiver.prices.count(3) == 1
+
+    run(test())
+
+
+def test_letters_that_are_thrown_away_are_not_tried_any_more():
+    async def test():
+        with Receiver(status(400), otherwise=status(500)) as receiver:
+            settings = hooks(receiver, attempts=1000, first=0.3, longest=0.3)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                await settled(client, kept=0, dead=1)
+                await client.durables.redeliver("alerts")
+                await settled(client, failing="the receiver answered 500")
+                await client.durables.discard("alerts")
+                await settled(client, failing="")
+                receiver.otherwise = OK
+                await client.publish(quote(2))
+                await settled(client, kept=0)
+                assert receiver.prices[-1] == 2
 
     run(test())
 

@@ -19,6 +19,7 @@ from driftline.net.sight import Sight
 from driftline.wire.compact import split_records
 from driftline.wire.forms import NO_FORM, Form, form_of
 from driftline.wire.notices import Notice, read_notice, write_notice
+from driftline.wire.stream import Frames, Kind
 from tests.wire.drawn import events
 
 
@@ -77,6 +78,14 @@ def test_kernels_leave_out_what_the_definition_says(data: DataObject) -> None:
         wanted = [one._replace(event=one.event.with_only(allowed[one.event.type])) for one in told]
         assert read(seen.notices, known) == wanted
         assert bytes(seen.notices) == sight.one_by_one(raw)
+        # The same as frames, of two runs of which the second begins somewhere.
+        sizes = [len(one) for one in split_records(raw)]
+        cut = sum(sizes[: data.draw(st.integers(0, len(sizes) - 1))])
+        runs = [(0, len(raw)), (cut, len(raw))]
+        for one, (start, end) in zip(sight.frames(raw, runs), runs, strict=True):
+            ((kind, told_now),) = Frames().feed(one.notices)
+            assert kind is Kind.NOTICES
+            assert told_now == sight.one_by_one(raw[start:end])
         used = [one[4] | one[5] << 8 for one in split_records(seen.notices)]
         assert seen.low <= min(used)
         assert max(used) <= seen.high

@@ -34,9 +34,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from driftline.bridge.messages import names_in
+from driftline.bridge.messages import TEXT_BYTES_MAX, is_text, names_in
 from driftline.broker.identity import ANYONE, durable_of
 from driftline.client.address import BrokerAddress
+from driftline.client.proof import authority_context
 from driftline.errors import DriftlineError, FileRefused, InvalidValue
 from driftline.language.cloudevents import value_from
 from driftline.language.sql import parse
@@ -48,7 +49,7 @@ from driftline.net.secrets import secret_of
 from driftline.net.tls import trusting
 
 PASSWORD_VARIABLE = "DRIFTLINE_MQTT_PASSWORD"
-TOPIC_BYTES_MAX = 65_535
+_KEEP_END = 1 << 32
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _WEEK = 7 * 86_400
 
@@ -70,27 +71,46 @@ class MqttConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authority: str | None = None
     keep: int = _WEEK
     refused: str | None = None
-    """A topic for messages that cannot be published as events; else they are only logged."""
+    """A topic for what cannot pass, whichever way it goes; else it is only logged."""
 
     @property
     def server(self) -> Address:
         """Where it is."""
-        parts = urlsplit(self.address)
+        wanted = "mqtt://host:port or mqtts://host:port, without a user"
+        if "@" in self.address:
+            # Before it is taken apart: what is wrong with it may hide a password, and is shown.
+            raise InvalidValue("mqtt.address", wanted, "one with a user")
         try:
+            parts = urlsplit(self.address)
             port = parts.port
         except ValueError:
-            port = -1
-        if (
-            parts.scheme not in _PORTS
-            or not parts.hostname
-            or port == -1
-            or parts.path.strip("/")
-            or parts.username is not None
-        ):
-            wanted = "mqtt://host:port or mqtts://host:port, without a user"
-            shown = self.address if parts.username is None else "one with a user"
-            raise InvalidValue("mqtt.address", wanted, shown)
+            raise InvalidValue("mqtt.address", wanted, show(self.address)) from None
+        if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/"):
+            raise InvalidValue("mqtt.address", wanted, show(self.address))
         return Address(parts.hostname, port or _PORTS[parts.scheme])
+
+    def check(self) -> None:
+        """Raise if no session can be begun with it; the files that it names are read, too."""
+        server = self.server
+        if not self.session:
+            raise InvalidValue("mqtt.session", "a name that no other client there has", "none")
+        for name, text in (("mqtt.session", self.session), ("mqtt.user", self.user)):
+            if text is not None and not is_text(text):
+                wanted = f"at most {TEXT_BYTES_MAX:,} bytes of UTF-8, none of them 0"
+                raise InvalidValue(name, wanted, show(text))
+        if not 0 <= self.keep < _KEEP_END:
+            wanted = f"a number of seconds from 0 to {_KEEP_END - 1}, which is forever"
+            raise InvalidValue("mqtt.keep", wanted, show(self.keep))
+        if self.user is None and self.password_file is not None:
+            raise InvalidValue("mqtt.user", "whose the password is", "nobody")
+        is_open = not self.address.startswith("mqtts://") and not server.is_loopback
+        if self.user is not None and is_open:
+            wanted = "mqtts://, unless the server is on this machine: anybody could read a password"
+            raise InvalidValue("mqtt.address", wanted, self.address)
+        if self.refused is not None:
+            _check_topic("mqtt.refused", self.refused)
+        if self.authority is not None:
+            trusting(Path(self.authority))
 
     @property
     def tls(self) -> ssl.SSLContext | None:
@@ -148,17 +168,8 @@ class BridgeConfig(
         if not self.come and not self.go:
             raise InvalidValue("bridge", "at least one [[in]] or [[out]]", "none")
         BrokerAddress.of(self.broker.address)
-        mqtt = self.mqtt
-        if not mqtt.session:
-            raise InvalidValue("mqtt.session", "a name that no other client there has", "none")
-        if mqtt.user is None and mqtt.password_file is not None:
-            raise InvalidValue("mqtt.user", "whose the password is", "nobody")
-        is_open = not mqtt.address.startswith("mqtts://") and not mqtt.server.is_loopback
-        if mqtt.user is not None and is_open:
-            wanted = "mqtts://, unless the server is on this machine: anybody could read a password"
-            raise InvalidValue("mqtt.address", wanted, mqtt.address)
-        if mqtt.refused is not None:
-            _check_topic("mqtt.refused", mqtt.refused)
+        authority_context(self.broker.authority)
+        self.mqtt.check()
         for one in self.come:
             check_filter(one.topic)
             Event(one.type)
@@ -181,18 +192,20 @@ def check_filter(topic: str) -> None:
     is_sound = "#" not in levels[:-1] and all(
         level in ("+", "#") or not set("+#") & set(level) for level in levels
     )
-    if not _is_topic(topic) or not is_sound:
+    if not topic or not is_text(topic) or not is_sound:
         wanted = "a topic filter such as sensors/+/temperature or sensors/#"
+        raise InvalidValue("in.topic", wanted, show(topic))
+    if levels[0] == "$share":
+        # Of what others had in its place nobody would know, and messages come by other topics than
+        # this says.
+        wanted = "a topic filter that is not shared: a bridge has a session of its own"
         raise InvalidValue("in.topic", wanted, show(topic))
 
 
 def _check_topic(where: str, topic: str) -> None:
-    if not _is_topic(topic) or set("+#") & set(topic):
-        raise InvalidValue(where, "a topic without + and #", show(topic))
-
-
-def _is_topic(topic: str) -> bool:
-    return 0 < len(topic.encode()) <= TOPIC_BYTES_MAX and "\0" not in topic
+    if not topic or not is_text(topic) or set("+#") & set(topic) or topic.startswith("$"):
+        wanted = "a topic without + and #, which does not begin with $"
+        raise InvalidValue(where, wanted, show(topic))
 
 
 def read_config(path: Path) -> BridgeConfig:
@@ -203,6 +216,8 @@ def read_config(path: Path) -> BridgeConfig:
         return _seen_from(config, path.parent).check()
     except OSError as problem:
         raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
+    except FileRefused:
+        raise  # It is another one that is wrong.
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise FileRefused(str(path), None, f"no TOML: {problem}") from None
     except (msgspec.ValidationError, DriftlineError) as problem:

@@ -24,6 +24,10 @@ from driftline.language.cloudevents import SPEC_VERSION, event_from
 from driftline.model.event import Event
 from driftline.model.value import show
 
+TEXT_BYTES_MAX = 65_535
+"""So long may a text be in MQTT, and so a topic."""
+PACKET_MOST = 268_435_460
+"""Bytes of the largest packet that MQTT knows; a broker may take less."""
 STRUCTURED = "application/cloudevents+json"
 JSON = "application/json"
 _TRACING = ("traceparent", "tracestate")
@@ -108,7 +112,7 @@ def _json(payload: bytes) -> Any:
 def message_of(going: Outgoing, topic: str, form: str, retain: bool) -> Message:
     """What is published for a notification, and where.
 
-    Its kind and its id are user properties too, for who does not read the payload.
+    Its kind, its id and its trace are user properties too, for who does not read the payload.
     """
     event = going.event()
     data = event["data"]
@@ -116,8 +120,35 @@ def message_of(going: Outgoing, topic: str, form: str, retain: bool) -> Message:
         payload, media = msgspec.json.encode(data["values"]), JSON
     else:
         payload, media = going.body, STRUCTURED
-    marks = (("kind", str(data["kind"])), ("id", str(event["id"])))
+    marks = (("kind", str(data["kind"])), ("id", str(event["id"])), *going.trace().items())
     return Message(topic_of(topic, data["values"]), payload, media, marks, retain)
+
+
+def is_text(text: str) -> bool:
+    """Can it be said in MQTT?"""
+    try:
+        return len(text.encode()) <= TEXT_BYTES_MAX and "\0" not in text
+    except UnicodeEncodeError:
+        return False
+
+
+def why_never(message: Message, properties: bytes, most: int) -> str:
+    """Why a broker that takes packets of so many bytes will never take it; "": it may.
+
+    Who sends such a packet loses the connection, and would again each time it is sent once more.
+    `properties` is what is said of it, as it is sent.
+    """
+    topic = message.topic
+    if not topic:
+        return "its topic is empty: nothing was told of what the topic names"
+    if topic.startswith("$"):
+        return "its topic begins with $, as those of the broker itself do"
+    if not is_text(topic):
+        return f"its topic is longer than {TEXT_BYTES_MAX:,} bytes, or no text"
+    rest = 2 + len(topic.encode()) + 2 + len(properties) + len(message.payload)
+    # How long the rest is stands before it, in 7 bits to a byte.
+    size = 1 + max(1, -(-rest.bit_length() // 7)) + rest
+    return f"it has {size:,} bytes, and the broker takes {most:,}" if size > most else ""
 
 
 def names_in(topic: str) -> list[str]:

@@ -11,13 +11,14 @@ of service of 1 or 2 and the session was not lost. One of quality 0 is lost when
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftline.bridge.config import MqttConfig
-from driftline.bridge.messages import Message
+from driftline.bridge.messages import PACKET_MOST, Message, why_never
 from driftline.errors import NotAllowed, NotAuthenticated, NotSupported, Unreachable
 from driftline.net.logs import Log
 
@@ -36,6 +37,10 @@ _AGAIN_MOST = 30
 """Seconds between two attempts to connect, at most."""
 
 
+_NEVER = frozenset({0x87, 0x90, 0x95, 0x99})
+"""Not authorized, no topic, too large, no such payload: the same is answered however often."""
+
+
 class Heard(NamedTuple):
     """A message that came, and what its acknowledgement must say."""
 
@@ -44,6 +49,15 @@ class Heard(NamedTuple):
     quality: int
     life: int
     """Of the connection that it came by: it is acknowledged there or, as it comes again, later."""
+
+
+class Sent(NamedTuple):
+    """What became of a message that was to be published."""
+
+    why: str = ""
+    """Why it was not taken; "": it was."""
+    is_never: bool = False
+    """Will it never be?"""
 
 
 class Mqtt:
@@ -59,7 +73,8 @@ class Mqtt:
         self._loop = asyncio.get_running_loop()
         self._up: asyncio.Future[None] = self._loop.create_future()
         self._problem = "it does not answer"
-        self._sent: dict[int, asyncio.Future[str]] = {}
+        self._sent: dict[int, asyncio.Future[Sent]] = {}
+        self._packet_most = PACKET_MOST
         # A number may mean another message on the next connection, so nobody may acknowledge while
         # connections change.
         self._changing = threading.Lock()
@@ -72,6 +87,7 @@ class Mqtt:
         except ImportError:
             raise NotSupported("MQTT", "it needs paho-mqtt: pip install driftline[mqtt]") from None
 
+        _read_all_answers()
         config = self._config
         client = Client(
             CallbackAPIVersion.VERSION2,
@@ -146,7 +162,7 @@ class Mqtt:
         """Will it come again, whatever is done with it now?"""
         return heard.quality > 0 and heard.life != self._life
 
-    def publish(self, message: Message) -> asyncio.Future[str]:
+    def publish(self, message: Message) -> asyncio.Future[Sent]:
         """Publish; the future says when it was taken, or why it was not."""
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
@@ -154,13 +170,16 @@ class Mqtt:
         properties: Any = Properties(PacketTypes.PUBLISH)
         properties.ContentType = message.content_type
         properties.UserProperty = list(message.properties)
-        found: asyncio.Future[str] = self._loop.create_future()
+        found: asyncio.Future[Sent] = self._loop.create_future()
         try:
+            # Before the library has it: that would send it again on each connection.
+            if why := why_never(message, properties.pack(), self._packet_most):
+                raise ValueError(why)
             sent = self._client.publish(
                 message.topic, message.payload, 1, message.retain, properties
             )
-        except ValueError as problem:
-            found.set_result(str(problem))
+        except (ValueError, struct.error) as problem:
+            found.set_result(Sent(str(problem), is_never=True))
             return found
         self._sent[sent.mid] = found
         return found
@@ -171,10 +190,11 @@ class Mqtt:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(what, *given)
 
-    def _connected(self, client: Client, _: object, flags: Any, code: Any, __: object) -> None:
+    def _connected(self, client: Client, _: object, flags: Any, code: Any, said: Any) -> None:
         if code.is_failure:
             self._later(self._refused, str(code))
             return
+        self._packet_most = getattr(said, "MaximumPacketSize", PACKET_MOST)
         with self._changing:
             self._life += 1
             is_first = self._life == 1
@@ -223,7 +243,8 @@ class Mqtt:
         self._later(self._hear, Heard(message, came.mid, came.qos, self._life))
 
     def _taken(self, client: Client, _: object, number: int, code: Any, __: object) -> None:
-        self._later(self._sent_was, number, str(code) if code.is_failure else "")
+        sent = Sent(str(code), code.value in _NEVER) if code.is_failure else Sent()
+        self._later(self._sent_was, number, sent)
 
     # On our loop again
 
@@ -257,7 +278,22 @@ class Mqtt:
             return
         self.heard.put_nowait(heard)
 
-    def _sent_was(self, number: int, problem: str) -> None:
+    def _sent_was(self, number: int, sent: Sent) -> None:
         found = self._sent.pop(number, None)
         if found is not None and not found.done():
-            found.set_result(problem)
+            found.set_result(sent)
+
+
+def _read_all_answers() -> None:
+    """Let the library take every answer to a message that it knows as an answer to something.
+
+    Mosquitto says that a packet is too large, which is no answer to a message [MQTT 5 §3.4.2.1].
+    The library would end the connection, and send the message again on the next, for ever.
+    """
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.reasoncodes import ReasonCode
+
+    for code, names in ReasonCode.names.items():
+        kinds = [*names.values()]
+        if code >= 0x80 and not any(PacketTypes.PUBACK in each for each in kinds):
+            kinds[0].append(PacketTypes.PUBACK)

@@ -4,19 +4,21 @@ What came is acknowledged at the MQTT broker when our broker has acknowledged it
 was told is acknowledged at our broker when the MQTT broker has taken it. So whatever is killed, the
 bridge or either broker, nothing is lost, and what comes twice is known by its id: a CloudEvent that
 came is published once, what goes has the same id each time.
+
+What can never pass, in either direction, holds up nothing: it is set aside, and counts as had.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 from typing import Any
 
 from driftline.bridge.config import BridgeConfig, OutConfig
-from driftline.bridge.messages import Message, event_of, message_of
-from driftline.bridge.mqtt import Heard, Mqtt
+from driftline.bridge.messages import Message, event_of, is_text, message_of
+from driftline.bridge.mqtt import Heard, Mqtt, Sent
 from driftline.client.client import Client
 from driftline.client.proof import authority_context, token
 from driftline.connecting import connect
@@ -42,6 +44,9 @@ _TOLD_MOST = 100
 _AGAIN_FIRST, _AGAIN_LAST = 1.0, 60.0
 """Seconds until it is tried again what the MQTT broker did not take."""
 
+_SHOWN = 1000
+"""So many characters of why, or of a topic that is none, are said beside what is refused."""
+
 _NOT_REFUSALS = (JournalError, NotAuthenticated, Unreachable)
 """They say nothing of the event: it was not taken, and comes again to the bridge that runs next."""
 
@@ -55,7 +60,8 @@ class Passed:
     published: int = 0
     """Messages that our broker has taken, or knew."""
     refused: int = 0
-    """Those that are no events, or may not be published."""
+    """What can never pass: messages that are no events, or may not be published, and notifications
+    that the MQTT broker will not take."""
     told: int = 0
     """Notifications that the MQTT broker has taken."""
 
@@ -148,16 +154,14 @@ class Bridge:
         if self._config.mqtt.refused is None:
             self._mqtt.acknowledge(heard)
             return
-        message = heard.message
-        said = (*message.properties, ("topic", message.topic), ("why", str(problem)[:1000]))
-        refused = Message(self._config.mqtt.refused, message.payload, message.content_type, said)
 
-        def taken(sent: asyncio.Future[str]) -> None:
+        def taken(sent: asyncio.Future[Sent]) -> None:
             if not sent.cancelled():
-                if sent.result():
-                    log.error("not taken as refused either: lost", why=sent.result())
+                if sent.result().why:
+                    log.error("not taken as refused either: lost", why=sent.result().why)
                 self._mqtt.acknowledge(heard)
 
+        refused = _refused(self._config.mqtt.refused, heard.message, str(problem))
         self._mqtt.publish(refused).add_done_callback(taken)
 
     # To the MQTT broker
@@ -178,27 +182,64 @@ class Bridge:
                         for one in going[at : at + _TOLD_MOST]
                     ]
                     await self._send(out, messages)
-                    self.passed.told += len(messages)
                 if some[-1].number:
                     await told.ack(some[-1])
 
     async def _send(self, out: OutConfig, messages: list[Message]) -> None:
-        """Send until all were taken, in order: behind one that was not, all go again."""
+        """Send until all were taken, or never will be, in order.
+
+        Behind one that was not taken now, all go again.
+        """
         pause = _AGAIN_FIRST
-        while messages:
-            problems = await asyncio.gather(*map(self._mqtt.publish, messages))
-            failed = next((at for at, problem in enumerate(problems) if problem), None)
-            if failed is None:
+        while True:
+            each = await asyncio.gather(*map(self._mqtt.publish, messages))
+            now = [*takewhile(lambda one: one.is_never or not one.why, each)]
+            for message, sent in zip(messages, now, strict=False):
+                if sent.is_never:
+                    await self._set_aside(out, message, sent.why)
+                else:
+                    self.passed.told += 1
+            failed = len(now)
+            if failed == len(messages):
                 return
             log.warning(
                 "not taken, and tried again",
                 subscription=out.subscription,
                 topic=messages[failed].topic,
-                why=problems[failed],
+                why=each[failed].why,
             )
             messages = messages[failed:]
             await asyncio.sleep(pause)
             pause = min(2 * pause, _AGAIN_LAST)
+
+    async def _set_aside(self, out: OutConfig, message: Message, why: str) -> None:
+        """The MQTT broker will never take it: it must not hold up what follows."""
+        self.passed.refused += 1
+        # Whoever publishes can cause it, as often as they like.
+        log.stranger(
+            "a notification is not sent",
+            subscription=out.subscription,
+            topic=message.topic,
+            why=why,
+        )
+        to = self._config.mqtt.refused
+        if to is None:
+            return
+        # If it is too large for there too, it is at least said there.
+        for payload in (message.payload, b""):
+            sent = await self._mqtt.publish(_refused(to, replace(message, payload=payload), why))
+            if not sent.is_never:
+                break
+        if sent.why:
+            log.error("not taken as refused either: lost", why=sent.why)
+
+
+def _refused(to: str, message: Message, why: str) -> Message:
+    """What is said of a message that cannot pass, with all of it."""
+    # The topic may be what is wrong: a property has no more room than a topic.
+    topic = message.topic if is_text(message.topic) else message.topic[:_SHOWN]
+    said = (*message.properties, ("topic", topic), ("why", why[:_SHOWN]))
+    return Message(to, message.payload, message.content_type, said)
 
 
 def _is_named(event: Event) -> bool:

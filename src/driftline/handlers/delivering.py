@@ -2,7 +2,8 @@
 
 A client in the broker's own process attaches to it, in its owner's name: so what the owner may not
 see is not sent. In order, and each is said to be had only when the receiver has taken it. What is
-given up becomes a dead letter in the same store that says so, and the next goes on.
+given up becomes a dead letter in the same store that says so, and the next goes on. Letters that
+are delivered again are tried in between, with a patience of their own: nothing new waits for it.
 
 While nothing can be handed over, nobody is attached: nothing is held in memory for it, and whoever
 wants to look by hand can. When somebody else attaches, the handler steps aside until they go.
@@ -13,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
 from driftline.client.subscription import Subscription
 from driftline.errors import DriftlineError, Unreachable
+from driftline.handlers.coming import PENDING_MOST, Coming
 from driftline.handlers.outcome import Fate, Outcome, Way
 from driftline.handlers.outgoing import Incoming, Outgoing
 from driftline.handlers.patience import Patience
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 log = Log("driftline.handlers")
 
-PENDING_MOST = 256
-"""So many notifications are at hand; the rest stays in the broker."""
 _ASIDE = 0.25
 """Seconds after which it is looked whether whoever has it has gone."""
 _DENIED = 30.0
@@ -83,7 +82,9 @@ class Delivering:
         identity = identity_of(party)
         self._dial = dial_as(server, Proven(identity), steps_aside=True)
         self._source = f"/{server.config.name}/{identity}"
-        self._patience = Patience(way.patience, server.loop.time, random.random)
+        self._patience, self._with_letters = (
+            Patience(way.patience, server.loop.time, random.random) for _ in range(2)
+        )
         self._denied = ""
         self._asked = asyncio.Event()
         """Set when there is something to be done that nobody is told of."""
@@ -97,8 +98,9 @@ class Delivering:
         """Why telling it does not succeed."""
         if self._denied:
             return Trouble(self._denied, 0)
-        if self._patience.why:
-            return Trouble(self._patience.why, self._patience.attempts)
+        for patience in (self._patience, self._with_letters):
+            if patience.why:
+                return Trouble(patience.why, patience.attempts)
         return None
 
     @property
@@ -159,43 +161,36 @@ class Delivering:
             await self._tell(subscription)
 
     async def _tell(self, subscription: Subscription) -> None:
-        waiting: deque[Outgoing] = deque()
-        incoming = Incoming(self._name, self._source)
-        coming: asyncio.Task[None] | None = None
-
-        async def more() -> None:
-            while not waiting:
-                waiting.extend(incoming.feed(await subscription.next()))
-
+        coming = Coming(subscription, Incoming(self._name, self._source))
         try:
             while True:
-                await self._deliver_again()
-                if not waiting:
-                    coming = coming or asyncio.ensure_future(more())
-                    asked = asyncio.ensure_future(self._asked.wait())
-                    try:
-                        await asyncio.wait((coming, asked), return_when=asyncio.FIRST_COMPLETED)
-                    finally:
-                        asked.cancel()
-                    if not coming.done():
-                        continue
-                    coming.result()
-                    coming = None
+                again_in = await self._deliver_again()
+                if not await coming.is_there(self._asked, again_in):
+                    continue
                 await asyncio.sleep(self.way.wait(self._party))
-                if self.way.count(self._party, PENDING_MOST) > 1 and len(waiting) < PENDING_MOST:
-                    for told in subscription.pending():
-                        waiting.extend(incoming.feed(told))
-                count = self.way.count(self._party, len(waiting))
-                await self._hand_over([waiting.popleft() for _ in range(count)])
+                if self.way.count(self._party, PENDING_MOST) > 1:
+                    coming.fetch()
+                tried = self._patience.tried
+                if tried:
+                    await coming.fetch_again(tried)
+                count = self._count(coming.ids(len(tried)), len(coming), self._patience)
+                await self._hand_over(coming.take(count))
         finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.gather(coming, return_exceptions=True)
+            await coming.close()
+
+    def _count(self, first: tuple[str, ...], waiting: int, patience: Patience) -> int:
+        """How many are handed over at once: those that failed together again, and no others."""
+        if first and first == patience.tried:
+            return len(first)
+        return self.way.count(self._party, waiting)
 
     async def _hand_over(self, some: list[Outgoing]) -> None:
         """Tell some, and say that they were had; `_Failed` if that did not succeed now."""
-        outcome = await self._try(some)
-        self._be_patient(outcome)
+        outcome = await self._try(some, self._patience)
+        if outcome.fate is Fate.LATER:
+            delay = self._patience.failed(outcome.why, outcome.after)
+            if delay is not None:
+                raise _Failed(delay)
         if outcome.fate is Fate.GONE:
             await self._suspend(outcome)
         elif outcome.fate is Fate.TAKEN:
@@ -205,20 +200,33 @@ class Delivering:
                 self._server.driver.ask(self._party, requests.Told(done[-1]))
         else:
             for one in some:
-                await self._bury(one, outcome)
+                await self._bury(one, outcome, self._patience.attempts)
         self._patience.succeeded()
 
-    async def _deliver_again(self) -> None:
-        """Deliver the letters that somebody has asked for again."""
+    async def _deliver_again(self) -> float | None:
+        """Deliver the letters that somebody has asked for again.
+
+        In how many seconds to come back for the rest; None: there is none.
+        """
         self._asked.clear()
+        patience = self._with_letters
         letters = self._to_deliver_again()
+        waiting = [Outgoing(one.id, 0, one.data) for one in letters]
+        if not letters:
+            patience.succeeded()  # Somebody has thrown them away.
         while letters:
+            if patience.left:
+                return patience.left
             await asyncio.sleep(self.way.wait(self._party))
-            count = self.way.count(self._party, len(letters))
+            first = tuple(one.id for one in letters[: len(patience.tried)])
+            count = self._count(first, len(letters), patience)
             some, letters = letters[:count], letters[count:]
-            again = [Outgoing(one.id, 0, one.data) for one in some]
-            outcome = await self._try(again)
-            self._be_patient(outcome)
+            again, waiting = waiting[:count], waiting[count:]
+            outcome = await self._try(again, patience)
+            if outcome.fate is Fate.LATER:
+                delay = patience.failed(outcome.why, outcome.after)
+                if delay is not None:
+                    return delay
             if outcome.fate is Fate.TAKEN:
                 ids = tuple(one.id for one in some)
                 await self._ask(partial(requests.Discard, letters=ids))
@@ -226,8 +234,9 @@ class Delivering:
                 await self._suspend(outcome)
             else:
                 for letter, one in zip(some, again, strict=True):
-                    await self._bury(one, outcome, letter.attempts)
-            self._patience.succeeded()
+                    await self._bury(one, outcome, letter.attempts + patience.attempts)
+            patience.succeeded()
+        return None
 
     def _to_deliver_again(self) -> list[Letter]:
         """The letters that somebody has asked for again, and may still see."""
@@ -239,17 +248,10 @@ class Delivering:
         letters = known.letters.to_deliver()
         return [one for one in letters if not is_withheld(access, self._party, statement, one)]
 
-    def _be_patient(self, outcome: Outcome) -> None:
-        """Raise `_Failed` if it is to be tried again."""
-        if outcome.fate is Fate.LATER:
-            delay = self._patience.failed(outcome.why, outcome.after)
-            if delay is not None:
-                raise _Failed(delay)
-
-    async def _try(self, some: list[Outgoing]) -> Outcome:
+    async def _try(self, some: list[Outgoing], patience: Patience) -> Outcome:
         if self._finishing:
             raise _Over
-        self._patience.begin(f"{some[0].number} {some[0].id}")
+        patience.begin(*(one.id for one in some))
         generation = self._server.edge.parties[self._party].generation
         self.handing_over = True
         try:
@@ -262,8 +264,7 @@ class Delivering:
             self._tally.failed += 1
         return outcome
 
-    async def _bury(self, one: Outgoing, outcome: Outcome, before: int = 0) -> None:
-        attempts = before + self._patience.attempts
+    async def _bury(self, one: Outgoing, outcome: Outcome, attempts: int) -> None:
         # Of many in a row the first says enough.
         say = log.debug if self._burying else log.warning
         self._burying = True

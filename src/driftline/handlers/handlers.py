@@ -71,7 +71,8 @@ class Handlers:
         if kind == "mailto":
             return self._mail
         wanted = f"https://…{'' if self._mail is None else f' or {SCHEME}…'}"
-        raise InvalidValue("handler", wanted, show(handler[:100]))
+        # Only what kind it is: there may be a password in the rest.
+        raise InvalidValue("handler", wanted, show(kind[:100]))
 
     def routed(self, party: str) -> None:
         """Begin to tell a durable subscription through its handler, go on, or end it."""

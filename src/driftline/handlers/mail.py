@@ -1,7 +1,8 @@
 """How does a mail look that tells of notifications?
 
 Plain text for people, with all of it as JSON beside, for programs. What a subscription is called
-and what an event says is written by others: in a header it can be nothing but a header's text.
+and what an event says is written by others: in a header it can be nothing but a header's text, and
+in the body nothing but a line of it.
 """
 
 from __future__ import annotations
@@ -60,9 +61,21 @@ def mail_of(
     return mail
 
 
-def _header(text: str) -> str:
-    """A text that can stand in a header, and in one line of it."""
+def _line(text: str) -> str:
+    """A text that is one line, whatever is in it."""
     return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def _header(text: str) -> str:
+    """A text that can stand in a header, and means there what it says.
+
+    >>> _header("=?utf-8?b?DQpCY2M6IHg=?=")
+    '= ?utf-8?b?DQpCY2M6IHg=?='
+    """
+    # The library decodes what looks like an encoded word [RFC 2047], and writes what was in it as
+    # it is: also an end of the line, and another header behind it. None begins without these two.
+    # Only then: what cannot be printed has become a question mark.
+    return _line(text).replace("=?", "= ?")
 
 
 def _subject(name: str, events: list[dict[str, Any]]) -> str:
@@ -77,7 +90,7 @@ def _text(name: str, broker: str, events: list[dict[str, Any]]) -> str:
     blocks = [_block(one) for one in events[:_LINES_MOST]]
     if len(events) > _LINES_MOST:
         blocks.append(f"… and {len(events) - _LINES_MOST} more: see the attachment")
-    end = f"-- \n{name}, a durable subscription at {broker}"
+    end = "-- \n" + _line(f"{name}, a durable subscription at {broker}")
     return "\n\n".join([*blocks, end]) + "\n"
 
 
@@ -95,7 +108,7 @@ def _block(event: dict[str, Any]) -> str:
     if "time" in event:
         lines.append(f"  at {event['time']}")
     lines.append(f"  id {event['id']}")
-    return "\n".join(_header(line) for line in lines)
+    return "\n".join(_line(line) for line in lines)
 
 
 def _word(value: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
+from email.errors import MessageError
 
 from driftline.broker.identity import durable_name
 from driftline.errors import InvalidValue, NotSupported
@@ -81,15 +81,19 @@ class Mail:
     ) -> Outcome:
         """See `Way`."""
         to = self.address(handler)
-        mail = mail_of(
-            some,
-            broker=self._broker,
-            party=party,
-            name=durable_name(party) or party,
-            sender=self._settings.sender,
-            to=to,
-            now=time.time(),
-        )
+        try:
+            mail = mail_of(
+                some,
+                broker=self._broker,
+                party=party,
+                name=durable_name(party) or party,
+                sender=self._settings.sender,
+                to=to,
+                now=time.time(),
+            ).as_bytes()
+        except (MessageError, ValueError) as problem:
+            # Of the same there will never be one, and what follows must not wait for it.
+            return Outcome(Fate.REFUSED, f"no mail can be made of it: {type(problem).__name__}")
         async with self._at_once:
             try:
                 async with asyncio.timeout(4 * self._settings.timeout):
@@ -101,7 +105,7 @@ class Mail:
             self._spend(party)
         return outcome
 
-    async def _send(self, mail: Any, to: str) -> Outcome:
+    async def _send(self, mail: bytes, to: str) -> Outcome:
         import aiosmtplib
 
         settings = self._settings
@@ -123,13 +127,16 @@ class Mail:
         except (aiosmtplib.SMTPException, OSError, ValueError):
             return Outcome(Fate.LATER, "the mail server cannot be reached, or not safely")
         try:
-            await server.send_message(mail, sender=settings.sender, recipients=[to])
+            await server.sendmail(settings.sender, [to], mail)
         except aiosmtplib.SMTPRecipientsRefused as problem:
             return _answered(problem.recipients[0].code)
         except aiosmtplib.SMTPResponseException as problem:
             return _answered(problem.code)
         except (aiosmtplib.SMTPException, OSError):
             return Outcome(Fate.LATER, "the connection to the mail server was lost")
+        except ValueError:
+            # Of addresses, before anything is sent: the library is stricter than we are.
+            return Outcome(Fate.REFUSED, "no mail server can be told of this mailbox")
         else:
             # It has the mail: how it says goodbye changes nothing.
             with suppress(aiosmtplib.SMTPException, OSError, TimeoutError):

@@ -24,6 +24,7 @@ import msgspec
 
 from driftline.language.notified import notification_event
 from driftline.model.notification import Notification, NotificationKind
+from driftline.model.trace import headers_of, trace_of
 
 
 class Outgoing(NamedTuple):
@@ -46,6 +47,19 @@ class Outgoing(NamedTuple):
         """The CloudEvent."""
         found: dict[str, Any] = msgspec.json.decode(self.body)
         return found
+
+    def trace(self) -> dict[str, str]:
+        """The headers that say its trace, if it has one, for who does not read the body."""
+        said = msgspec.json.decode(self.body, type=_Traced)
+        # A letter may have been written long ago: what is no trace becomes no header.
+        return headers_of(trace_of(said.traceparent, said.tracestate))
+
+
+class _Traced(msgspec.Struct):
+    """What a CloudEvent says of its trace; the rest of it is passed over."""
+
+    traceparent: str | None = None
+    tracestate: str | None = None
 
 
 class Incoming:

@@ -13,7 +13,11 @@ from driftline.handlers.outcome import Patient
 
 
 class Patience:
-    """How often one thing was tried, and since when. Another thing is tried from the beginning."""
+    """How often one thing was tried, and since when. Another thing is tried from the beginning.
+
+    Several that are handed over together are known by the first of them. All of them are
+    remembered: a receiver may have had them, and knows them again only if they are the same.
+    """
 
     def __init__(
         self, settings: Patient, clock: Callable[[], float], random: Callable[[], float]
@@ -21,20 +25,28 @@ class Patience:
         self._settings = settings
         self._clock = clock
         self._random = random
-        self._id = ""
+        self.tried: tuple[str, ...] = ()
+        """By what they are known that were tried together, until they were taken or given up."""
         self._began = 0.0
+        self._until = 0.0
         self.attempts = 0
         self.why = ""
 
-    def begin(self, id: str) -> None:
-        """This is tried now."""
-        if id != self._id or not self.attempts:
-            self._id, self._began, self.attempts = id, self._clock(), 0
+    @property
+    def left(self) -> float:
+        """For how many seconds nothing is to be tried again."""
+        return max(0.0, self._until - self._clock())
+
+    def begin(self, *ids: str) -> None:
+        """These are tried now, together."""
+        if ids[:1] != self.tried[:1]:
+            self._began, self.attempts = self._clock(), 0
+        self.tried = ids
         self.attempts += 1
 
     def succeeded(self) -> None:
         """It was taken, or given up: nothing is wrong."""
-        self.attempts, self.why = 0, ""
+        self.attempts, self.why, self.tried, self._until = 0, "", (), 0.0
 
     def failed(self, why: str, after: float | None = None) -> float | None:
         """How long to wait before it is tried again; None: no longer."""
@@ -49,4 +61,5 @@ class Patience:
             delay = min(max(delay, after), settings.longest)
         if self._clock() + delay - self._began > settings.give_up:
             return None
+        self._until = self._clock() + delay
         return delay

@@ -4,6 +4,9 @@ One POST with a CloudEvent, signed. What counts is the answer's status, and of t
 else: it is not shown to anybody, hardly read, and a redirection is not followed. Who could choose
 where a broker connects to, or read what it gets there, would see what only the broker can reach.
 
+Nothing that an answer says comes along with what is sent next: receivers of one host may be
+strangers to each other, and cookies of one are nothing that another should get.
+
 Which way it may err: an answer that is lost on its way counts as none, so the receiver gets the
 same again, under the same id. Never the other way: what was not answered with 2xx was not had.
 """
@@ -32,8 +35,11 @@ if TYPE_CHECKING:
     import httpx
 
 _READ_MOST = 1 << 14
-"""So many bytes of an answer are read, so that its connection can be used again."""
+"""So many bytes of an answer are read, so that its connection can be used again ..."""
+_READ_WITHIN = 1.0
+"""... for so many seconds at most: who is slower is connected to anew."""
 _LATER = frozenset({408, 425, 429})
+_ALWAYS = {"user-agent": "driftline", "accept": "*/*"}
 
 
 class Webhooks:
@@ -44,7 +50,7 @@ class Webhooks:
         self._broker = broker
         self._master = settings.master()
         self._allowed = settings.prefixes()
-        self._client = _client(settings)
+        self._transport = _transport(settings)
         self._at_once = asyncio.Semaphore(int(settings.at_once))
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -56,6 +62,8 @@ class Webhooks:
         if not any(one.covers(found) for one in self._allowed):
             wanted = "an address that webhooks may go to from here"
             raise InvalidValue("handler", wanted, show(found.place))
+        # What could never be sent is refused to whoever says it, not found out when it is sent.
+        _url(found)
         return found
 
     def secret(self, party: str, generation: int) -> str:
@@ -85,44 +93,52 @@ class Webhooks:
             secrets = [self.secret(party, each) for each in generations]
             id = stable_id(self._broker, party, one.id)
             headers = signed(id, one.body, secrets, time.time())
+            headers |= one.trace()
             headers["content-type"] = "application/cloudevents+json; charset=utf-8"
             return await self._post(address, headers, one.body)
 
     async def _post(self, address: WebAddress, headers: dict[str, str], body: bytes) -> Outcome:
         import httpx
 
+        request = httpx.Request("POST", _url(address), content=body, headers=_ALWAYS | headers)
         try:
             # Of httpx's own bounds each is for one step; a receiver could take one after another.
             async with asyncio.timeout(self._settings.timeout):
-                async with self._client.stream(
-                    "POST", _url(address), content=body, headers=headers
-                ) as answer:
-                    outcome = judged(answer.status_code, answer.headers.get("retry-after"))
-                    with suppress(httpx.HTTPError, TimeoutError):
-                        await _read_little(answer)
-                    return outcome
+                answer = await self._transport.handle_async_request(request)
         except TimeoutError:
             return Outcome(Fate.LATER, f"no answer within {self._settings.timeout:g} s")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
+        except (httpx.HTTPError, OSError) as problem:
             return Outcome(Fate.LATER, _reason(problem))
+        # It counts from here on, whatever becomes of the rest.
+        outcome = judged(answer.status_code, answer.headers.get("retry-after"))
+        with suppress(httpx.HTTPError, OSError, TimeoutError):
+            try:
+                async with asyncio.timeout(_READ_WITHIN):
+                    await _read_little(answer)
+            finally:
+                await answer.aclose()
+        return outcome
 
     async def close(self) -> None:
         """End all connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
 
 def _url(address: WebAddress) -> httpx.URL:
-    """The address as the library has it, which must be as we have it."""
+    """The address as the library has it; `InvalidValue` if that is not as we have it."""
     import httpx
 
-    url = httpx.URL(str(address))
-    host = address.host.strip("[]")
+    wanted = "an address that can be read in one way only"
+    try:
+        url = httpx.URL(str(address))
+    except httpx.InvalidURL:
+        raise InvalidValue("handler", wanted, show(str(address))) from None
     port = url.port or {"https": 443, "http": 80}[url.scheme]
     path = address.path + (f"?{address.query}" if address.query else "")
-    if (url.scheme, url.host, port) != (address.scheme, host, address.port) or (
-        url.raw_path.decode() != path or url.userinfo
-    ):
-        raise httpx.InvalidURL("it can be read in two ways")
+    # The host as it is sent: of `xn--…` the library would otherwise say what that stands for.
+    found = (url.scheme, url.raw_host.decode(), port, url.raw_path.decode(), url.userinfo)
+    if found != (address.scheme, address.host.strip("[]"), address.port, path, b""):
+        raise InvalidValue("handler", wanted, show(str(address)))
     return url
 
 
@@ -177,14 +193,17 @@ def _reason(problem: Exception) -> str:
 
     if isinstance(problem, httpx.ConnectError):
         return "the receiver cannot be reached"
-    if isinstance(problem, httpx.InvalidURL):
-        return "the address can be read in two ways"
     if isinstance(problem, httpx.RemoteProtocolError):
         return "the receiver did not answer in HTTP, or ended the connection"
     return "the connection to the receiver was lost"
 
 
-def _client(settings: Settings) -> httpx.AsyncClient:
+def _transport(settings: Settings) -> httpx.AsyncHTTPTransport:
+    """What sends requests, and nothing more.
+
+    A client of httpx would keep cookies, and take a redirection apart before anybody asks it to
+    follow: what it cannot read there would hide the status.
+    """
     try:
         import httpx
     except ImportError:
@@ -193,11 +212,12 @@ def _client(settings: Settings) -> httpx.AsyncClient:
     # It would say each address, and those may be secrets.
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return httpx.AsyncClient(
+    return httpx.AsyncHTTPTransport(
         verify=settings.trust(),
-        trust_env=False,  # No proxy of the environment's, and no passwords from ~/.netrc.
-        follow_redirects=False,
-        timeout=settings.timeout,
-        limits=httpx.Limits(max_connections=int(settings.at_once), max_keepalive_connections=16),
-        headers={"user-agent": "driftline", "accept": "*/*"},
+        trust_env=False,
+        limits=httpx.Limits(
+            max_connections=int(settings.at_once),
+            max_keepalive_connections=16,
+            keepalive_expiry=5.0,
+        ),
     )

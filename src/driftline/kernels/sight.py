@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from driftline.kernels.intake import (
     FIXED_MAX,
+    FRAME_HEAD,
     HAS_ID,
     HAS_SOURCE,
     HAS_TIME,
@@ -27,18 +28,50 @@ from driftline.kernels.jit import copy_bytes, jit
 from driftline.kernels.types import Bytes, Numbers, Words
 
 UNKNOWN, CLEAR = -1, -2
-LOW, HIGH = range(2)
+FROM, TO, LOW, HIGH = range(4)
+SPAN_WORDS = 4
 
 
 @jit
-def leave_out(raw: Bytes, plans: Numbers, words: Words, out: Bytes, span: Words) -> int:
-    """Copy notices to `out`, which is as long; how many bytes are left, -1 if a form is unknown.
+def leave_out(
+    raw: Bytes, runs: Words, frame: int, plans: Numbers, words: Words, out: Bytes, spans: Words
+) -> int:
+    """Copy runs of notices to `out`, which has room for them; how many bytes, -1 if a form is
+    unknown.
 
-    `span` gets the least and the greatest form of what is left.
+    A run is from where to where; behind the head of a frame, whose first four bytes are `frame`,
+    or behind nothing if that is 0. `spans` gets for each where it lies now, head and all, and the
+    least and the greatest form of what is left.
     """
-    at = to = 0
+    to = 0
+    for run in range(len(runs)):
+        spans[run, FROM] = to
+        if frame:
+            to += FRAME_HEAD
+        end = _leave_out(raw, runs[run, 0], runs[run, 1], plans, words, out, to, spans[run])
+        if end < 0:
+            return -1
+        if frame:
+            put32(out, to - FRAME_HEAD, frame)
+            put32(out, to - FRAME_HEAD + 4, end - to)
+        spans[run, TO] = to = end
+    return to
+
+
+@jit
+def _leave_out(
+    raw: Bytes,
+    at: int,
+    end: int,
+    plans: Numbers,
+    words: Words,
+    out: Bytes,
+    to: int,
+    span: Words,
+) -> int:
+    """Copy the notices of one run; where they end, -1 if a form is unknown."""
     span[LOW], span[HIGH] = 1 << 32, -1
-    while at < len(raw):
+    while at < end:
         length = u32(raw, at)
         left = u16(raw, at + 4)
         if left >= len(plans) or plans[left] == UNKNOWN:

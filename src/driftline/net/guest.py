@@ -32,7 +32,7 @@ from driftline.errors import (
 from driftline.net.channel import Channel
 from driftline.net.connection import Connection
 from driftline.net.counting import Tally
-from driftline.net.sight import sight_of
+from driftline.net.sight import Seen
 from driftline.net.slices import FEW, ROOM, Batch, Slices, Whole
 from driftline.net.slices import SECONDS as SLICE
 from driftline.net.telling import Told, framed, gap, told
@@ -90,7 +90,7 @@ class Guest:
         """The party that it is."""
         self.life = life
         self.log = server.log.bind(party=name, peer=connection.peer)
-        self.sight = sight_of(server.broker.access, name, server.forms)
+        self.sight = server.sight_of(name)
         """What it may see; None: everything."""
         self.handles: dict[int, str] = {}
         """The ids of its subscriptions, durable ones included."""
@@ -395,19 +395,14 @@ class Guest:
             form = self.server.broker.publishing.forms.known[number]
             self.connection.send(frame(Kind.FORM, asking.encode_form(number, form)))
 
-    def notices(self, run: Run, raw: memoryview) -> None:
-        """Tell notices that lie in a frame."""
-        whole, low, high = raw[run.start : run.end], run.low, run.high
-        notices: bytes | memoryview = whole[HEAD_BYTES:]
-        as_it_is = len(whole) <= self.server.limits.frame_bytes
+    def notices(self, run: Run, raw: memoryview, seen: Seen | None) -> None:
+        """Tell notices that lie in a frame; those that are seen, if not all may be."""
+        whole, low, high = seen or Seen(raw[run.start : run.end], run.low, run.high)
+        notices = whole[HEAD_BYTES:]
         self.told += run.notices
-        if self.sight is not None:
-            seen, low, high = self.sight.notices(notices, low, high)
-            if seen is not notices:
-                notices, as_it_is = seen, False
         self.know(low, high, notices)
         if self._is_free():
-            if as_it_is:
+            if len(whole) <= self.server.limits.frame_bytes:
                 self.connection.send(whole, urgent=False)
             else:
                 for one in framed(Kind.NOTICES, b"", notices):

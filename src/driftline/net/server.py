@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
-from driftline.broker.effects import Deliver, DeliverMany, Reply
+from driftline.broker.effects import Deliver, DeliverMany, Reply, Run
 from driftline.broker.formed import Forms
 from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of
 from driftline.broker.kept import Kept
@@ -51,6 +52,7 @@ from driftline.net.listening import Listening, bound
 from driftline.net.logs import Log, without_secrets
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
+from driftline.net.sight import Seen, Sight, sight_of
 from driftline.net.status import Counters, status_of
 from driftline.net.stranger import Stranger
 from driftline.net.tls import Renewable
@@ -101,6 +103,7 @@ class Server:
         self.strangers: dict[Stranger, None] = {}
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
+        self._sights: WeakValueDictionary[str, Sight] = WeakValueDictionary()
         self._durable: defaultdict[str, set[str]] = defaultdict(set)
         """The durable subscriptions of each identity."""
         self.tallies: dict[str, Tally] = {}
@@ -215,6 +218,7 @@ class Server:
         )
         self.identities = identities
         self.broker.access = identities.access
+        self._sights = WeakValueDictionary()
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
             guest.connection.close("who may do what has changed")
@@ -561,11 +565,39 @@ class Server:
             return
         guests = self.guests
         self.sampling.told(raw[deliver.runs[0].start + HEAD_BYTES :])
+        seen = self._seen(deliver)
         for run in deliver.runs:
             counters.told += run.notices
             guest = guests.get(run.party)
             if guest is not None:
-                guest.notices(run, raw)
+                guest.notices(run, raw, seen.get(run.party))
+
+    def _seen(self, deliver: DeliverMany) -> dict[str, Seen]:
+        """What those may see who may not see all that they are to be told: for all whose sight is
+        the same at once.
+        """
+        by_sight: dict[Sight, list[Run]] = {}
+        for run in deliver.runs:
+            guest = self.guests.get(run.party)
+            sight = None if guest is None else guest.sight
+            if sight is not None and not sight.is_clear(run.low, run.high):
+                by_sight.setdefault(sight, []).append(run)
+        found: dict[str, Seen] = {}
+        for sight, runs in by_sight.items():
+            places = [(run.start + HEAD_BYTES, run.end) for run in runs]
+            each = sight.frames(deliver.raw, places)
+            found |= zip((run.party for run in runs), each, strict=True)
+        return found
+
+    def sight_of(self, name: str) -> Sight | None:
+        """What a guest may see; None: everything. All that are the same person's share it."""
+        identity = identity_of(name)
+        known = self._sights.get(identity)
+        if known is None:
+            known = sight_of(self.broker.access, name, self.forms)
+            if known is not None:
+                self._sights[identity] = known
+        return known
 
     def reply(self, reply: Reply) -> None:
         """See `World`."""

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftline.broker.access import Access, Anyone
 from driftline.broker.formed import Forms
 from driftline.broker.grants import Names
-from driftline.kernels.sight import CLEAR, HIGH, LOW, UNKNOWN, leave_out
+from driftline.kernels.sight import CLEAR, FROM, HIGH, LOW, SPAN_WORDS, TO, UNKNOWN, leave_out
 from driftline.model.event import Event
 from driftline.model.value import Value
 from driftline.wire.compact import split_records
 from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.notices import read_notice, reduced, write_notice
+from driftline.wire.stream import HEAD_BYTES, NOTICES_WORD, Kind, frame
 
 
 class Seen(NamedTuple):
@@ -33,9 +33,18 @@ class Seen(NamedTuple):
 
 
 class Sight:
-    """What one party may see."""
+    """What one party may see, or all that are the same person's."""
 
-    __slots__ = ("_access", "_forms", "_left", "_party", "_plans", "_span", "_used", "_words")
+    __slots__ = (
+        "__weakref__",
+        "_access",
+        "_forms",
+        "_left",
+        "_party",
+        "_plans",
+        "_used",
+        "_words",
+    )
 
     def __init__(self, access: Access, party: str, forms: Forms) -> None:
         self._access = access
@@ -46,7 +55,6 @@ class Sight:
         self._plans = np.full(8, UNKNOWN, np.int32)
         self._words = np.zeros(16, np.int64)
         self._used = 0
-        self._span = np.zeros(2, np.int64)
 
     def names(self, type: str, *, kept: bool = False) -> Names:
         """The attributes that it may see of events of a type, or of what is kept of these."""
@@ -72,22 +80,36 @@ class Sight:
         """Notices of forms from one number to another without what it may not see; the very same
         if there is no such thing.
         """
-        if low == high and self._look(low) is None:
+        if self.is_clear(low, high):
             return Seen(notices, low, high)
-        out = np.empty(len(notices), np.uint8)
-        size = self._leave_out(notices, out)
-        if size < 0:
-            for notice in split_records(notices):
-                self._look(_form_of(notice))
-            size = self._leave_out(notices, out)
-        if size < 0:
-            return Seen(self.one_by_one(notices), 0, NO_FORM)
-        left = notices if size == len(notices) else out.data[:size]
-        return Seen(left, int(self._span[LOW]), int(self._span[HIGH]))
+        (seen,) = self._runs(notices, [(0, len(notices))], 0)
+        return seen if len(seen.notices) < len(notices) else seen._replace(notices=notices)
 
-    def _leave_out(self, notices: bytes | memoryview, out: NDArray[np.uint8]) -> int:
-        raw = np.frombuffer(notices, np.uint8)
-        return leave_out(raw, self._plans, self._words, out, self._span)
+    def frames(self, raw: bytes, runs: list[tuple[int, int]]) -> list[Seen]:
+        """The same for runs of notices in a buffer, from where to where; each is a whole frame."""
+        return self._runs(raw, runs, NOTICES_WORD)
+
+    def is_clear(self, low: int, high: int) -> bool:
+        """May all be seen of notices of forms from one number to another, for sure?"""
+        return low == high and self._look(low) is None
+
+    def _runs(self, raw: bytes | memoryview, runs: list[tuple[int, int]], head: int) -> list[Seen]:
+        whole, at = np.frombuffer(raw, np.uint8), np.array(runs, np.int64)
+        size = int((at[:, 1] - at[:, 0]).sum()) + len(runs) * HEAD_BYTES
+        out = np.empty(size, np.uint8)
+        spans = np.empty((len(runs), SPAN_WORDS), np.int64)
+        for _ in range(2):
+            if leave_out(whole, at, head, self._plans, self._words, out, spans) >= 0:
+                data = out.data
+                return [
+                    Seen(data[one[FROM] : one[TO]], one[LOW], one[HIGH]) for one in spans.tolist()
+                ]
+            # Some of the forms are new to the kernel, or of those that it does not know.
+            for start, end in runs:
+                for notice in split_records(memoryview(raw)[start:end]):
+                    self._look(_form_of(notice))
+        slowly = (self.one_by_one(memoryview(raw)[start:end]) for start, end in runs)
+        return [Seen(frame(Kind.NOTICES, one) if head else one, 0, NO_FORM) for one in slowly]
 
     def one_by_one(self, notices: bytes | memoryview) -> bytes:
         """The same by the definition."""

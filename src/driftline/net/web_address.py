@@ -19,6 +19,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 from driftline.errors import InvalidValue
@@ -26,12 +27,11 @@ from driftline.model.value import show
 
 ADDRESS_MAX = 2000
 _PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-_HOST = re.compile(
-    r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
-)
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
 _PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_HIDDEN = re.compile(r"%(?:2f|5c|00|0a|0d|25)", re.IGNORECASE)
-"""What a server behind another may read as a slash, an end, or a percent sign once more."""
+_HIDDEN = re.compile(r"%(?:2f|5c|25)", re.IGNORECASE)
+"""What a server behind another may read as a slash, or a percent sign once more."""
 _UPWARDS = re.compile(r"\.\.(?![\w.~-])", re.ASCII)
 """Two dots, and nothing behind them that would make them a name to everybody."""
 _PORTS = {"https": 443, "http": 80}
@@ -52,7 +52,9 @@ class WebAddress:
         """Take an address apart; `InvalidValue` unless it is plain beyond doubt."""
 
         def refuse(wanted: str) -> InvalidValue:
-            return InvalidValue(where, wanted, show(text[:200]))
+            # What stands before an @ may be a password, wherever a parser would let it end.
+            before, at, behind = text.rpartition("@")
+            return InvalidValue(where, wanted, show(f"{'…' if before else ''}{at}{behind}"[:200]))
 
         if len(text) > ADDRESS_MAX:
             raise refuse(f"at most {ADDRESS_MAX} characters")
@@ -119,8 +121,19 @@ def _path(path: str, refused: InvalidValue) -> str:
     if _PERCENT.search(path) or _HIDDEN.search(path):
         raise refused
     for segment in path.split("/"):
-        plain = unquote(segment).strip()
+        try:
+            # A dot in more bytes than it takes is one to some, and no UTF-8.
+            said = unquote(segment, errors="strict")
+        except UnicodeDecodeError:
+            raise refused from None
+        # What cannot be seen may be taken away before a server looks, and what looks like a dot
+        # may become one.
+        if not said.isprintable():
+            raise refused
+        plain = normalize("NFKC", said).replace("\u3002", ".").replace(" ", "")
         # Some servers take away what is behind a semicolon and the like before they look.
-        if plain.partition(";")[0] == "." or _UPWARDS.match(plain) or "\\" in plain:
+        is_away = plain.partition(";")[0] == "." or _UPWARDS.match(plain) is not None
+        # None of these is there as it stands: it hid until now.
+        if is_away or set("/\\") & set(plain) or plain.count("%") > said.count("%"):
             raise refused
     return path or "/"
