@@ -321,7 +321,7 @@ def test_letters_that_are_mailed_again_and_fail_are_the_same_mail_the_next_time(
     post = Post(*["550 no such mailbox"] * 3)
 
     async def test():
-        settings = table(authority, server_of(post), per_minute=1, gathered=2, first=0.5)
+        settings = table(authority, server_of(post), per_minute=1, first=0.5)
         async with served(**settings) as server, dl.connect(address(server)) as client:
             await client.durables.keep("alerts", TEXT, {"limit": 10})
             await client.publish_many([quote(1), quote(2), quote(3)])

@@ -70,7 +70,7 @@ def _header(text: str) -> str:
     """A text that can stand in a header, and means there what it says.
 
     >>> _header("=?utf-8?b?DQpCY2M6IHg=?=")
-    '= ?utf-8?b?DQpCY2M6IHg=?='
+    '= ?utf-8?b?DQpCY2M6IHg= ?='
     """
     # The library decodes what looks like an encoded word [RFC 2047], and writes what was in it as
     # it is: also an end of the line, and another header behind it. None begins without these two.
