@@ -43,7 +43,7 @@ def serving(job: Job, behave: Behave) -> Iterator[tuple[str, int]]:
         while left:
             left -= len(links[-1].recv(65_536))
         behave(links, messages)
-        done.wait(10)
+        done.wait(100)  # Kernels that are used for the first time are compiled first.
         for link in links:
             link.close()
 
