@@ -92,7 +92,9 @@ class Slices:
         return events <= ROOM * self.most
 
     def took(self, events: int, seconds: float) -> None:
-        """So many took so long."""
+        """So many took so long, of this thread's processor: what others on the machine take says
+        nothing of events, and to cut what is quick into small pieces only makes it slower.
+        """
         if seconds > SECONDS:
             self.most = max(LEAST, min(self.most, int(events * SECONDS / seconds)))
         elif 2 * events >= self.most and seconds < SECONDS / 2:

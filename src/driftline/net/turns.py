@@ -3,9 +3,6 @@
 In one turn of the loop requests of all guests together, and events that take long, get a little
 time. Whoever still has some waits for the next turn, in a row with others; what is behind them on
 the same connection waits too, so everything is done in the order in which it was said.
-
-Time is that of this thread's processor: what others on the machine take is nobody's fault here, and
-cutting what is quick into small pieces would only make it slower.
 """
 
 from __future__ import annotations
@@ -39,8 +36,8 @@ class Turns:
         return self._left <= 0
 
     def spend(self, began: float) -> None:
-        """Something was done that began then, by `time.thread_time`."""
-        self._left -= time.thread_time() - began
+        """Something was done that began then, by `time.perf_counter`."""
+        self._left -= time.perf_counter() - began
         self._arm()
 
     def wait(self, guest: Guest) -> None:
