@@ -15,7 +15,7 @@ from driftline.net.connection import Connection
 
 FEW = 32
 """A round of no more connections is as quick as what follows."""
-PAUSE_MOST = 0.004
+PAUSE_MOST = 0.001
 """Seconds."""
 
 
