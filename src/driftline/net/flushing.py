@@ -2,7 +2,7 @@
 
 At the end of a turn of the loop, once for each connection that has something. A write costs nearly
 the same for one notice as for hundreds, and over TLS several times as much. So a round of very many
-connections is followed by a pause that is as long as the round was, and what comes meanwhile goes
+connections is followed by a short pause, no longer than the round was: what comes meanwhile goes
 out together. Who is to hear a reply does not wait for that.
 """
 
@@ -16,7 +16,7 @@ from driftline.net.connection import Connection
 FEW = 32
 """A round of no more connections is as quick as what follows."""
 PAUSE_MOST = 0.001
-"""Seconds."""
+"""Seconds: whoever is told hears it so much later at most."""
 
 
 class Flushing:
