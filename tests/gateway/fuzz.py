@@ -78,6 +78,7 @@ def fuzz(folder: Path, requests: int, number: int) -> Fuzzed:
         for some in count(number):
             # It ends when it has nothing new to say.
             _ask(broker, token, folder, requests - found.requests, some, found)
+            print(f"{found.requests} of {requests} requests", file=sys.stderr)
             if found.requests >= requests:
                 break
         _streams(broker, token, max(10, requests // 20), number, found)

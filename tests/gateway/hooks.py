@@ -7,7 +7,8 @@ from typing import Any
 
 import schemathesis
 from hypothesis import strategies as st
-from schemathesis import openapi
+from schemathesis import GenerationMode, openapi
+from schemathesis.core.parameters import ParameterLocation
 
 from driftline.errors import DriftlineError
 from driftline.language.sql import parse
@@ -25,7 +26,23 @@ openapi.format("driftline-sql", st.sampled_from(TEXTS) | strategies.statements()
 
 
 @schemathesis.hook
-def map_body(context: Any, body: Any) -> Any:
+def map_case(context: Any, case: schemathesis.Case) -> schemathesis.Case:
+    """Mend what fits the description. What does not is left alone: it has to be refused."""
+    if _fits(case, ParameterLocation.BODY):
+        case.body = _with_parameters(case.body)
+    if _fits(case, ParameterLocation.PATH):
+        case.path_parameters = _of_few(case.path_parameters)
+    if _fits(case, ParameterLocation.HEADER):
+        case.headers = _said_in_the_body(case.headers)
+    return case
+
+
+def _fits(case: schemathesis.Case, where: ParameterLocation) -> bool:
+    known = None if case.meta is None else case.meta.components.get(where)
+    return known is not None and known.mode is GenerationMode.POSITIVE
+
+
+def _with_parameters(body: Any) -> Any:
     """Give every second text the parameters that it has."""
     if not isinstance(body, dict) or not isinstance(body.get("sql"), str):
         return body
@@ -35,12 +52,10 @@ def map_body(context: Any, body: Any) -> Any:
         names = parse(body["sql"]).variables().parameters
     except DriftlineError:
         return body
-    sound = {"sql": body["sql"], "params": dict.fromkeys(sorted(names), 10)}
-    return sound
+    return {"sql": body["sql"], "params": dict.fromkeys(sorted(names), 10)}
 
 
-@schemathesis.hook
-def map_path_parameters(context: Any, path_parameters: Any) -> Any:
+def _of_few(path_parameters: Any) -> Any:
     """Let some of those who speak of a subscription speak of the same."""
     if not isinstance(path_parameters, dict) or not isinstance(path_parameters.get("name"), str):
         return path_parameters
@@ -50,12 +65,11 @@ def map_path_parameters(context: Any, path_parameters: Any) -> Any:
     return {**path_parameters, "name": f"s{len(name) % 3}"}
 
 
-@schemathesis.hook
-def map_headers(context: Any, headers: Any) -> Any:
+def _said_in_the_body(headers: Any) -> Any:
     """Let most events be said in the body: what headers say of them at random is refused."""
-    if not isinstance(headers, dict):
-        return headers
     said = {name: text for name, text in headers.items() if str(name).lower().startswith("ce-")}
     if not zlib.crc32(repr(sorted(said.items())).encode("utf-8", "replace")) % 4:
         return headers
-    return {name: text for name, text in headers.items() if name not in said}
+    for name in said:
+        del headers[name]
+    return headers

@@ -27,6 +27,7 @@ from driftline.gateway.gateway import Gateway
 from driftline.net.clock import BrokerClock
 from driftline.net.config import config_of
 from driftline.net.server import Server
+from driftline.net.sweeping import Sweeping
 
 REFUSED = 65
 """It could not begin, and has said why."""
@@ -59,7 +60,7 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "awaiting": Counter(one.__qualname__ for one in server._awaited.values()),
             "attached": len(server._attached),
             "watched": len(server.watching),
-            "policies": len(server.serving._policies),
+            "policies": sum(one.behind.policies for one in server.guests.values()),
             "behind": server.driver.waiting,
             "forms": len(server.forms),
             "links": len(server.links),
@@ -122,9 +123,12 @@ async def _serve(said: dict[str, Any]) -> None:
         if isinstance(door, Gateway):
             door._loop.set_exception_handler(_fail)
             ready["http"] = door.address.port
+    sweeping = Sweeping(loop)
+    sweeping.begin()
     print(json.dumps(ready), flush=True)
     await over.wait()
     await server.drain()
+    sweeping.end()
 
 
 def main() -> None:

@@ -542,7 +542,7 @@ def test_a_slow_program_is_told_of_what_it_missed():
                     await p.publish(dl.Event("q", {"n": n, "big": big}))
                 guest = next(one for one in server.guests.values() if one.handles)
                 assert guest.connection.stuffed
-                assert guest.out.pending <= 10
+                assert guest.behind.pending <= 10
                 c._talk.channel.hold(False)
                 told = [await s.next(5)]
                 while told[-1].values.get("n") != 299:

@@ -6,7 +6,7 @@ import asyncio
 
 import driftline as dl
 from driftline.model.event import Event
-from driftline.net.slices import LEAST, MOST, SECONDS, Batch, Slices
+from driftline.net.slices import FIRST, LEAST, MOST, ROOM, SECONDS, Batch, Pace, Slices
 from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
 from tests.net.here import address, served
@@ -39,13 +39,34 @@ def test_batches_are_cut_where_events_end_and_say_so_at_the_last() -> None:
 
 
 def test_slices_grow_while_it_is_quick_and_shrink_when_it_is_not() -> None:
-    slices = Slices()
+    slices = Slices(Pace())
     for _ in range(20):
         slices.took(slices.most, 0.0001)
     assert slices.most == MOST
     slices.took(5000, 0.5)
     assert LEAST <= slices.most <= 5000 * SECONDS / 0.5 + 1
     assert not slices.fits(5000)
+
+
+def test_who_is_new_begins_with_what_is_known_of_events_and_is_cut_if_that_is_slow() -> None:
+    pace = Pace()
+    first = Slices(pace)
+    assert first.most == FIRST
+    assert not first.fits(FIRST + 1)
+    first.took(FIRST, 10 * SECONDS)
+    second = Slices(pace)
+    assert second.most == first.most == max(LEAST, FIRST // 10)
+    assert not second.fits(FIRST)
+    # Others find it quick again, for themselves and for who is new; what is quick is not cut.
+    for _ in range(10):
+        second.took(second.most, SECONDS / 100)
+    assert Slices(pace).most == FIRST
+    assert second.fits(ROOM * second.most)
+    assert first.most < FIRST
+    # While somebody's events take long, others' are not given more than a slice.
+    first.took(FIRST, 10 * SECONDS)
+    assert second.fits(second.most)
+    assert not second.fits(second.most + 1)
 
 
 def test_a_flood_that_takes_long_is_answered_whole_and_in_order() -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Handle: TypeAlias = Hashable
 """What a connection calls one of its subscriptions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """A notification for some subscriptions of a connection, each of them named once.
 
     `size` is what it takes on the connection. `keys` has a key for each of the handles, which is
     looked at where the policy is to conflate; none: they have no keys. Equal keys are the same key.
+
+    A tuple: one is made of each notification that somebody slow is told.
     """
 
     handles: tuple[Handle, ...]
@@ -23,11 +24,6 @@ class Item:
     number: int
     size: int
     keys: tuple[Hashable, ...] = ()
-
-    def __post_init__(self) -> None:
-        assert self.size >= 0
-        assert len(set(self.handles)) == len(self.handles)
-        assert not self.keys or len(self.keys) == len(self.handles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ MARK_AFTER_US = 1_000_000
 """So long a gap waits for a notification to be told with."""
 
 
+def _no_keys(item: Item) -> Iterator[None]:
+    return repeat(None, len(item.handles))
+
+
 class Outgoing:
     """The subscriptions of one connection, and what waits for them.
 
@@ -144,7 +148,7 @@ class Outgoing:
         something was told. It is taken whenever not `blocked`. O(log n) for each handle, amortised.
         """
         found, blocks = [], 0
-        for handle, key in zip(item.handles, item.keys or repeat(None), strict=False):
+        for handle, key in zip(item.handles, item.keys or _no_keys(item), strict=True):
             one = self._by_handle.get(handle)
             if one is None:
                 continue

@@ -125,9 +125,8 @@ def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> dict[st
 
 def _of_passing(server: Server, id: str, guest: Guest, handle: int) -> dict[str, int]:
     edge, tally = server.edge, guest.tallies.get(handle, Tally())
-    counts = guest.out.counts(handle)
+    counts, over = guest.behind.counts(handle)
     matched = edge.matched(id)
-    over = sum(handle in item.handles for item in guest.over)
     waiting = counts.waiting + over
     lost = counts.dropped + counts.conflated
     if is_plain(edge.standing(id).statement):

@@ -17,10 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftline.broker.effects import Deliver, Reply, Run
-from driftline.broker.items import Item
-from driftline.broker.queue import Outgoing
 from driftline.broker.requests import PublishMany
-from driftline.broker.session import NEVER
 from driftline.errors import (
     DriftlineError,
     FrameRefused,
@@ -29,19 +26,20 @@ from driftline.errors import (
     NotAllowed,
     NotAuthenticated,
 )
+from driftline.net.behind import Behind
 from driftline.net.channel import Channel
 from driftline.net.connection import Connection
 from driftline.net.counting import Tally
 from driftline.net.sight import Seen
 from driftline.net.slices import FEW, ROOM, Batch, Slices, Whole
 from driftline.net.slices import SECONDS as SLICE
-from driftline.net.telling import Told, framed, gap, told
+from driftline.net.telling import Told, framed, told
 from driftline.net.tokens import Proven
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, encode, refusal
 from driftline.wire.compact import split_records
 from driftline.wire.forms import NO_FORM, Form, check_form
-from driftline.wire.notices import marks_of, read_notice, remarked
+from driftline.wire.notices import marks_of
 from driftline.wire.publishing import HEAD as BATCH_HEAD
 from driftline.wire.refusal import refused
 from driftline.wire.stream import HEAD_BYTES, Kind, frame, head_of
@@ -55,11 +53,7 @@ OWN_LETTERS_MAX = 1 << 24
 """So many letters may have the forms of a connection that nobody else is to know."""
 ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
-_ANEW_FIRST, _ANEW_LAST, _ANEW_CALM = 0.5, 60.0, 10.0
-"""Seconds from one time that a view is told anew to the next, if it keeps missing something."""
 _DAY = 86_400.0
-_ROOM = 1 << 18
-"""So many bytes of what waited are sent before the connection is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +93,23 @@ class Guest:
         self.channels: dict[str, Channel] = {}
         """By the parties that durable subscriptions are."""
         self.advertised: dict[str, bool] = {}
-        self.out = Outgoing(server.limits.queue_bytes, losses=server.counters.losses)
+        self.behind = Behind(self)
         self.tallies: dict[int, Tally] = {}
         """By the handles of those that are told by messages; see `counting`."""
-        self.simple = True
-        """Does everything go straight out, as long as the connection takes it?"""
         self._forms_in: NDArray[np.int64] = np.full(16, UNKNOWN, np.int64)
         self._forms_out: set[int] = set()
         self._own: dict[int, Form] = {}
         self._own_letters = 0
-        self._missed: set[int] = set()
-        self.anew: dict[int, tuple[float, float]] = {}
-        """Views that were told anew: when, and how long to wait with it the next time."""
         self._batches: dict[str, list[_Sent]] = {}
-        self._slices = Slices()
+        self._slices = Slices(server.pace)
         self._later: deque[Batch] = deque()
         """Events that wait for their turn; what came behind them waits, too."""
         self.asked: set[str] = set()
         """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
         self._filled = 0.0
-        self._waking = NEVER
         self.published = 0
         self.told = 0
-        self.over: deque[Item] = deque()
-        """What came for somebody who blocks when there was no room left."""
         # How much had been heard when it was last looked after, and how often that was nothing new.
         self.heard = 0
         self.silent = 0
@@ -131,7 +117,7 @@ class Guest:
     @property
     def waiting(self) -> int:
         """Bytes that wait for the connection to take them."""
-        return self.out.pending_bytes + self.connection.unsent
+        return self.behind.pending_bytes + self.connection.unsent
 
     # What comes
 
@@ -408,9 +394,10 @@ class Guest:
                 for one in framed(Kind.NOTICES, b"", notices):
                     self.connection.send(one, urgent=False)
             return
-        for notice in split_records(notices):
-            handles = tuple(handle for handle, _ in marks_of(notice))
-            self._offer(Told(handles, bytes(notice), is_notice=True))
+        self.behind.offer(
+            Told(tuple(handle for handle, _ in marks_of(one)), bytes(one), is_notice=True)
+            for one in split_records(notices)
+        )
 
     def deliver(self, deliver: Deliver) -> None:
         """Tell what a delivery says."""
@@ -438,110 +425,17 @@ class Guest:
             self.know(one.form, one.form, b"")
         self.server.counters.gaps += one.is_gap
         if self._is_free():
-            self.connection.send(_sendable(one.data, one.is_notice))
+            self.connection.send(frame(Kind.NOTICES, one.data) if one.is_notice else one.data)
             if not one.is_notice and not one.is_gap:
                 self._tally(one.handles[0]).sent += 1
         else:
             if one.is_gap:
                 self._tally(one.handles[0]).gaps += 1
-            self._offer(one)
+            self.behind.offer((one,))
 
     def _is_free(self) -> bool:
-        out = self.out
-        return self.simple and not (self.connection.stuffed or out.pending or self.over)
-
-    def _offer(self, one: Told) -> None:
-        """Let it wait, by the policies of its subscriptions."""
-        out = self.out
-        if not self.connection.stuffed and out.bypass(one.handles):
-            self.connection.send(_sendable(one.data, one.is_notice))
-            return
-        keys = tuple(self._key(handle, one) for handle in one.handles)
-        data = (b"N" if one.is_notice else b"T") + one.data
-        item = Item(one.handles, data, 0, len(one.data), keys)
-        if self.over or not out.offer(item, self.server.clock.now()):
-            # Somebody who blocks is full, and publishers are held back: this they had sent before.
-            self.over.append(item)
-        self.server.holding.check_blocked(self)
-        self.pump()
-
-    def _key(self, handle: int, one: Told) -> object:
-        """What a conflating subscription tells this apart by."""
-        policy = self.server.serving.policy(self, handle)
-        if policy is None or policy.key is None:
-            return one.key
-        event = one.event
-        if event is None and one.is_notice:
-            event = read_notice(one.data, self.server.forms.known).event
-        return None if event is None else event.attributes.get(policy.key)
-
-    def pump(self) -> None:
-        """Send what waits, as far as the connection takes it."""
-        now = self.server.clock.now()
-        while not self.connection.stuffed and self.connection.is_open:
-            while self.over and self.out.offer(self.over[0], now):
-                self.over.popleft()
-            some = self.out.take(_ROOM, now)
-            if not some:
-                break
-            for one in some:
-                for handle, lost in zip(one.handles, one.lost, strict=True):
-                    if lost:
-                        assert isinstance(handle, int)
-                        self.connection.send(gap(handle, lost))
-                        self.server.counters.gaps += 1
-                        self._missed.add(handle)
-                if one.item is None:
-                    continue
-                data = one.item.data
-                if data[:1] == b"T":
-                    self.connection.send(data[1:])
-                    continue
-                notice = data[1:]
-                if one.handles != one.item.handles or one.repeat:
-                    marks = [mark for mark in marks_of(notice) if mark[0] in one.handles]
-                    notice = remarked(notice, marks, repeated=one.repeat)
-                self.connection.send(frame(Kind.NOTICES, notice))
-            # What was handed over may have stuffed it.
-            self.connection.flush()
-        self.server.holding.check_blocked(self)
-        self._wake_at(self.out.wake_at())
-        if self._missed:
-            self._rejoin()
-
-    def _rejoin(self) -> None:
-        """Let views that have missed something be told anew what they are about.
-
-        Not before all that waits was told: who is slow would miss some of that too. And less and
-        less often: what a view is told anew may be more than its queue ever takes.
-        """
-        out, loop = self.out, self.server.loop
-        done = [one for one in self._missed if one not in out or not out.counts(one).waiting]
-        self._missed.difference_update(done)
-        for handle in done:
-            before, delay = self.anew.get(handle, (0.0, 0.0))
-            now = loop.time()
-            if not delay or now - before > 2 * delay + _ANEW_CALM:
-                delay = 0.0
-            self.anew[handle] = now + delay, min(max(2 * delay, _ANEW_FIRST), _ANEW_LAST)
-            # Behind what is being done just now.
-            loop.call_later(delay, self._tell_anew, handle)
-
-    def _tell_anew(self, handle: int) -> None:
-        if handle in self.handles and self.connection.is_open:
-            self.server.driver.lost([self.handles[handle]])
-
-    def _wake_at(self, time: int) -> None:
-        if self.connection.stuffed or time in (0, NEVER) or time >= self._waking:
-            return
-        self._waking = time
-        delay = max(0, time - self.server.clock.now()) / 1e6
-        self.server.loop.call_later(delay, self._woken)
-
-    def _woken(self) -> None:
-        self._waking = NEVER
-        if self.connection.is_open:
-            self.pump()
+        """Does everything go straight out just now?"""
+        return self.behind.is_empty and not self.connection.stuffed
 
     # The connection
 
@@ -562,7 +456,7 @@ class Guest:
         """See `Service`."""
         for channel in self.channels.values():
             channel.catch_up()
-        self.pump()
+        self.behind.pump()
 
     def ended(self, why: str) -> None:
         """See `Service`."""
@@ -591,7 +485,3 @@ def _batch(payload: memoryview) -> Batch:
         raise refused("events", f"a head of {BATCH_HEAD.size} bytes", f"{len(payload)}")
     request, count, number = BATCH_HEAD.unpack_from(payload)
     return Batch(request, count, number, payload[BATCH_HEAD.size :])
-
-
-def _sendable(data: bytes, is_notice: bool) -> bytes:
-    return frame(Kind.NOTICES, data) if is_notice else data

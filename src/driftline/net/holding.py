@@ -63,7 +63,7 @@ class Holding:
 
     def check_blocked(self, guest: Guest) -> None:
         """Hold publishers back while somebody who must not lose anything is full."""
-        if not guest.out.blocked and not guest.over:
+        if not guest.behind.is_full:
             self.unblock(guest)
             return
         if not self.blocking:

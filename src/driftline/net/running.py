@@ -23,6 +23,7 @@ from driftline.net.inside import Door
 from driftline.net.logs import Log
 from driftline.net.secrets import without_password
 from driftline.net.server import Server
+from driftline.net.sweeping import Sweeping
 
 LOG = Log("driftline.broker")
 
@@ -82,12 +83,15 @@ async def run(
     beginning.result()
     if again is not None:
         loop.add_signal_handler(signal.SIGHUP, _reload, server, again)
+    sweeping = Sweeping(loop)
+    sweeping.begin()
     ready(server)
     while not asked.is_set() and server.failure is None:
         await asyncio.wait((ending,), timeout=_LOOK)
     ending.cancel()
     failure = server.failure
     await server.drain(drain)
+    sweeping.end()
     if failure is not None:
         raise failure
 

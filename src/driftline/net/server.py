@@ -53,6 +53,7 @@ from driftline.net.logs import Log, without_secrets
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
 from driftline.net.sight import Seen, Sight, sight_of
+from driftline.net.slices import Pace
 from driftline.net.status import Counters, status_of
 from driftline.net.stranger import Stranger
 from driftline.net.tls import Renewable
@@ -100,6 +101,7 @@ class Server:
         self.holding = Holding(self)
         self.watching = Watching(self)
         self.turns = Turns(self)
+        self.pace = Pace()
         self.strangers: dict[Stranger, None] = {}
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
@@ -150,7 +152,6 @@ class Server:
             for party in self.edge.parties:
                 if durable_name(party) is not None:
                     self._durable[identity_of(party)].add(party)
-            gc.freeze()
         except BaseException:
             journal.close()
             raise

@@ -75,7 +75,6 @@ class Serving:
         }
         self._keeping = Keeping(server, self)
         self._does |= self._keeping.does
-        self._policies: dict[tuple[str, int], Policy] = {}
 
     def serve(self, guest: Guest, asked: Any) -> None:
         """Do what a guest asks for, or say why not."""
@@ -84,22 +83,12 @@ class Serving:
         except DriftlineError as problem:
             guest.refuse_request(asked.request, problem)
 
-    def policy(self, guest: Guest, handle: int) -> Policy | None:
-        """How a subscription is told, if it has said so."""
-        return self._policies.get((guest.name, handle))
-
     def forget(self, guest: Guest, handle: int) -> None:
         """A subscription of a guest is no more."""
         guest.handles.pop(handle, None)
         guest.quiet.discard(handle)
-        guest.anew.pop(handle, None)
         guest.tallies.pop(handle, None)
-        self._policies.pop((guest.name, handle), None)
-        if handle in guest.out:
-            guest.out.remove(handle)
-            guest.simple = all(
-                policy.plain for (name, _), policy in self._policies.items() if name == guest.name
-            )
+        guest.behind.forget(handle)
 
     # Subscriptions
 
@@ -125,10 +114,7 @@ class Serving:
             return
         id = f"{guest.name}#{asked.handle}"
         guest.handles[asked.handle] = id
-        guest.out.add(asked.handle, policy)
-        if asked.policy:
-            self._policies[guest.name, asked.handle] = policy
-        guest.simple = guest.simple and policy.plain
+        guest.behind.add(asked.handle, policy)
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:

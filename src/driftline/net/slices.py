@@ -3,7 +3,8 @@
 Events are quick, unless very many are told of each, or those who are told read too slowly. That is
 not known beforehand: it begins with a few, and with twice as many whenever that was quick. What
 takes longer is cut into parts, each as much as a slice of time has room for, and the connection is
-not listened to meanwhile. So whoever floods a broker lets others wait for a slice, and no longer.
+not listened to meanwhile. So whoever floods a broker lets others wait for a slice, and no longer;
+and if many do so, each of them new, they begin with what the last one's events were found to take.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from driftline.errors import DriftlineError
 
 SECONDS = 0.002
 """Of one slice."""
-FIRST, LEAST, MOST = 32, 16, 1 << 17
+FIRST, LEAST, MOST = 32, 4, 1 << 17
 """Events of the first slice, of the smallest, and of the largest."""
 ROOM = 8
-"""What would take no more slices than this is not cut: that has a price of its own."""
+"""What would take no more slices than this is not cut: that has a price of its own. Unless events
+take long, this client's or just now somebody else's, or nothing is known of them.
+"""
 FEW = 64
 """So many need not wait for their turn, unless they are known to take long."""
 _HEAD = 4
@@ -79,17 +82,28 @@ def _sizes(records: bytes | memoryview, count: int) -> Iterator[int]:
         at += size
 
 
+class Pace:
+    """What is known of the events of one broker's clients, for those who are new."""
+
+    __slots__ = ("first",)
+
+    def __init__(self) -> None:
+        self.first = FIRST
+
+
 class Slices:
     """How much of what one client publishes fits a slice."""
 
-    __slots__ = ("most",)
+    __slots__ = ("_pace", "most")
 
-    def __init__(self) -> None:
-        self.most = FIRST
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self.most = pace.first
 
     def fits(self, events: int) -> bool:
         """May so many be published in one piece?"""
-        return events <= ROOM * self.most
+        is_quick = self.most > FIRST and self._pace.first == FIRST
+        return events <= (ROOM * self.most if is_quick else self.most)
 
     def took(self, events: int, seconds: float) -> None:
         """So many took so long, of this thread's processor: what others on the machine take says
@@ -99,3 +113,6 @@ class Slices:
             self.most = max(LEAST, min(self.most, int(events * SECONDS / seconds)))
         elif 2 * events >= self.most and seconds < SECONDS / 2:
             self.most = min(MOST, 2 * self.most)
+        else:
+            return
+        self._pace.first = min(FIRST, self.most)
