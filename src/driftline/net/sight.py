@@ -77,13 +77,11 @@ class Sight:
     # Notices, as they lie
 
     def notices(self, notices: bytes | memoryview, low: int, high: int) -> Seen:
-        """Notices of forms from one number to another without what it may not see; the very same
-        if there is no such thing.
-        """
+        """Notices of forms from one number to another without what it may not see."""
         if self.is_clear(low, high):
             return Seen(notices, low, high)
         (seen,) = self._runs(notices, [(0, len(notices))], 0)
-        return seen if len(seen.notices) < len(notices) else seen._replace(notices=notices)
+        return seen
 
     def frames(self, raw: bytes, runs: list[tuple[int, int]]) -> list[Seen]:
         """The same for runs of notices in a buffer, from where to where; each is a whole frame."""
