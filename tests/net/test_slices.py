@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 import driftline as dl
+from driftline.broker.requests import PublishMany, Request
 from driftline.model.event import Event
 from driftline.net.slices import FIRST, LEAST, MOST, ROOM, SECONDS, Batch, Pace, Slices
 from driftline.wire.compact import write_record
@@ -69,7 +72,10 @@ def test_who_is_new_begins_with_what_is_known_of_events_and_is_cut_if_that_is_sl
     assert not second.fits(second.most + 1)
 
 
-def test_a_flood_that_takes_long_is_answered_whole_and_in_order() -> None:
+@pytest.mark.parametrize("once", [False, True])
+def test_a_flood_that_takes_long_is_answered_whole_and_in_order(
+    once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut as small as can be: each is told, in order, and what is refused has its place."""
 
     async def test() -> None:
@@ -79,12 +85,25 @@ def test_a_flood_that_takes_long_is_answered_whole_and_in_order() -> None:
             client.subscribe("SELECT n FROM q") as s,
         ):
             await client.declare("t", "k")
-            events = [dl.Event("q", {"n": n}) for n in range(3000)]
+            events = [dl.Event("q", {"n": n}, id=f"{n}", source="here") for n in range(3000)]
             # Rows without their key are refused.
-            events[1000] = events[2000] = dl.Event("t", {"n": 1})
+            events[1000] = events[2000] = dl.Event("t", {"n": 1}, id="t", source="here")
             (guest,) = server.guests.values()
             guest._slices.most = LEAST
-            found = await client.publish_each(events)
+            monkeypatch.setattr(Slices, "took", lambda self, events, seconds: None)
+            asked: list[int] = []
+            ask = server.driver.ask
+
+            def counted(party: str, one: Request) -> None:
+                if isinstance(one, PublishMany):
+                    asked.append(len(one.records))
+                    assert one.once == once
+                ask(party, one)
+
+            server.driver.ask = counted  # type: ignore[method-assign]
+            found = await client.publish_each(events, once=once)
+            # None of it in one piece, though nobody else waits.
+            assert len(asked) == 3000 // LEAST
             refused = [at for at, one in enumerate(found) if one is not None]
             assert refused == [1000, 2000]
             told = [(await s.next(5)).values["n"] for _ in range(2998)]

@@ -53,6 +53,7 @@ OWN_LETTERS_MAX = 1 << 24
 """So many letters may have the forms of a connection that nobody else is to know."""
 ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
+RATE = "rate"
 _DAY = 86_400.0
 
 
@@ -108,6 +109,7 @@ class Guest:
         """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
         self._filled = 0.0
+        self._is_paced = False
         self.published = 0
         self.told = 0
         # How much had been heard when it was last looked after, and how often that was nothing new.
@@ -145,22 +147,21 @@ class Guest:
                 if self._later:
                     break
                 if kind is Kind.ONCE:
-                    self._publish_once(_batch(data[at + HEAD_BYTES : end]))
-                    at = end
-                    continue
-                if kind is Kind.REQUEST and self.server.turns.is_over():
+                    self._publish([_batch(data[at + HEAD_BYTES : end])._replace(once=True)])
+                elif self.server.turns.is_over():
                     self.server.turns.wait(self)
                     break
-                self._frame(kind, bytes(data[at + HEAD_BYTES : end]))
+                else:
+                    began = time.perf_counter()
+                    self._frame(kind, bytes(data[at + HEAD_BYTES : end]))
+                    self.server.turns.spend(began)
             at = end
         self._publish(batches)
         return at
 
     def _frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.REQUEST:
-            began = time.perf_counter()
             self.server.serving.serve(self, asking.decode_request(payload))
-            self.server.turns.spend(began)
         elif kind is Kind.FORM:
             self._form(payload)
         elif kind is Kind.PING:
@@ -250,26 +251,22 @@ class Guest:
         if len(batches) == 1:
             one = batches[0]
             sent_one = _Sent(one.request, one.events, one.whole, one.is_last)
-            self._publish_some([sent_one], one.number, one.records)
+            self._publish_some([sent_one], one.number, one.records, once=one.once)
             return
         sent: list[_Sent] = []
         parts: list[bytes | memoryview] = []
         first = following = 0
-        for request, count, number, records, _, _ in batches:
-            if sent and number != following:
+        for one in batches:
+            if sent and one.number != following:
                 self._publish_some(sent, first, b"".join(parts))
                 sent, parts = [], []
             if not sent:
-                first = number
-            following = number + count if number else 0
-            sent.append(_Sent(request, count))
-            parts.append(records)
+                first = one.number
+            following = one.number + one.events if one.number else 0
+            sent.append(_Sent(one.request, one.events))
+            parts.append(one.records)
         if sent:
             self._publish_some(sent, first, b"".join(parts))
-
-    def _publish_once(self, one: Batch) -> None:
-        """Publish a batch, but for those of its events that came before."""
-        self._publish_some([_Sent(one.request, one.events)], one.number, one.records, once=True)
 
     def _publish_some(
         self,
@@ -330,14 +327,20 @@ class Guest:
         self._reply(asking.Reply(request, said or None))
 
     def _pace(self, events: int) -> None:
-        """Hold it back if it is faster than it may be."""
+        """Hold it back if it is faster than it may be, until it is not."""
         rate, now = self.server.limits.rate, self.server.loop.time()
         self._tokens = min(rate, self._tokens + (now - self._filled) * rate) - events
         self._filled = now
-        if self._tokens < 0:
-            self.connection.hold("rate")
-            delay = -self._tokens / rate
-            self.server.loop.call_later(delay, self.connection.release, "rate")
+        if self._tokens >= 0:
+            self.connection.release(RATE)
+        elif not self._is_paced:
+            self._is_paced = True
+            self.connection.hold(RATE)
+            self.server.loop.call_later(-self._tokens / rate, self._pace_again)
+
+    def _pace_again(self) -> None:
+        self._is_paced = False
+        self._pace(0)
 
     def asks_all(self, name: str) -> None:
         """A question of its is put to all brokers."""

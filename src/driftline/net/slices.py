@@ -40,7 +40,8 @@ class Whole:
 class Batch(NamedTuple):
     """A batch of events that came: its request, how many there are, the first one's number.
 
-    Or a part of one, perhaps the last.
+    Or a part of one, perhaps the last. Events that are published `once` are passed over if they
+    came before.
     """
 
     request: int
@@ -49,6 +50,7 @@ class Batch(NamedTuple):
     records: bytes | memoryview
     whole: Whole | None = None
     is_last: bool = True
+    once: bool = False
 
     def kept(self) -> Batch:
         """The same, in memory of its own."""
@@ -68,8 +70,16 @@ class Batch(NamedTuple):
         whole = self.whole or Whole(self.request)
         number = self.number + events if self.number else 0
         return (
-            Batch(0, events, self.number, self.records[:end], whole, False),
-            Batch(0, self.events - events, number, self.records[end:], whole, self.is_last),
+            self._replace(
+                request=0, events=events, records=self.records[:end], whole=whole, is_last=False
+            ),
+            self._replace(
+                request=0,
+                events=self.events - events,
+                number=number,
+                records=self.records[end:],
+                whole=whole,
+            ),
         )
 
 
