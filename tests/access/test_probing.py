@@ -11,6 +11,7 @@ import pytest
 
 import driftline as dl
 from driftline.errors import DriftlineError, LanguageError, NotAllowed, NotSupported
+from driftline.language.sql import parse
 from tests.access.test_matrix import VALUES, authority, broker, run
 from tests.net.secured import client_of, closed
 
@@ -85,6 +86,41 @@ def test_a_queue_does_not_tell_apart_by_what_is_denied(authority):
             policy = {"overflow": "conflate", "key": "secret", "min_interval": 0.2}
             with pytest.raises(NotAllowed, match="secret"):
                 await c.subscribe("SELECT * FROM quote", policy=policy)
+
+    run(test())
+
+
+def test_who_reads_nothing_lets_nobody_wait_unless_that_was_granted(authority):
+    grants = """
+[[grants]]
+who = ["alice", "bob"]
+may = ["subscribe", "set"]
+on = ["quote", "trade"]
+attributes = ["*"]
+
+[[grants]]
+who = ["bob"]
+may = ["hold"]
+on = ["quote"]
+"""
+
+    async def test() -> None:
+        async with (
+            closed(authority, grants) as server,
+            client_of(server, authority.token("alice")) as alice,
+            client_of(server, authority.token("bob")) as bob,
+        ):
+            policy = {"overflow": "block"}
+            with pytest.raises(NotAllowed, match="let publishers wait for quote"):
+                await alice.subscribe("SELECT * FROM quote", policy=policy)
+            assert (await alice.subscribe("SELECT * FROM quote")).epoch == 0
+            for text in ("SELECT * FROM trade", "SELECT * FROM quote THEN SELECT * FROM trade"):
+                with pytest.raises(NotAllowed, match="let publishers wait for trade"):
+                    await bob.subscribe(text, policy=policy)
+            s = await bob.subscribe("SELECT * FROM quote WHERE price > 1", policy=policy)
+            # Nor by way of something else that it asks for later.
+            with pytest.raises(NotAllowed, match="let publishers wait for trade"):
+                await s._restate(parse("SELECT * FROM trade WHERE price > 1"), {})
 
     run(test())
 

@@ -35,6 +35,9 @@ class Access(Protocol):
     def tell_apart(self, party: str, statement: Statement, key: str) -> None:
         """May what waits for it be told apart by this attribute?"""
 
+    def hold(self, party: str, statement: Statement) -> None:
+        """May it let publishers wait so that nothing of this is lost?"""
+
     def set(self, party: str, statement: Statement) -> None:
         """May it move the parameters of this, or restate it?"""
 
@@ -70,6 +73,9 @@ class Anyone:
         """See `Access`."""
 
     def tell_apart(self, party: str, statement: Statement, key: str) -> None:
+        """See `Access`."""
+
+    def hold(self, party: str, statement: Statement) -> None:
         """See `Access`."""
 
     def set(self, party: str, statement: Statement) -> None:
@@ -118,6 +124,11 @@ class Granted:
         operation = Operation.VIEW if is_kept(statement) else Operation.SUBSCRIBE
         for type, _ in asked_of(statement):
             self._check(party, operation, type, (key,), "be told of")
+
+    def hold(self, party: str, statement: Statement) -> None:
+        """See `Access`."""
+        for type, _ in asked_of(statement):
+            self._check(party, Operation.HOLD, type, (), "let publishers wait for")
 
     def set(self, party: str, statement: Statement) -> None:
         """See `Access`."""

@@ -56,6 +56,8 @@ class Operation(enum.StrEnum):
     """To say what a variable of the environment is worth."""
     HANDLE = "handle"
     """To be told through a handler: on the addresses of webhooks and of mail."""
+    HOLD = "hold"
+    """To lose nothing (`overflow` is `block`), and let all who publish wait meanwhile."""
     OPERATE = "operate"
     """To see how the broker does, and to change its links."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from driftline.broker.items import Counts, Item
 from driftline.broker.items import Told as Due
-from driftline.broker.policy import Policy
+from driftline.broker.policy import Overflow, Policy
 from driftline.broker.queue import Outgoing
 from driftline.broker.session import NEVER
 from driftline.net.telling import Told, framed, gap
@@ -103,6 +103,11 @@ class Behind:
     def pending_bytes(self) -> int:
         """How many bytes wait."""
         return self._out.pending_bytes
+
+    def blocks(self, handle: int) -> bool:
+        """Does a subscription let publishers wait rather than lose something?"""
+        policy = self._policies.get(handle)
+        return policy is not None and policy.overflow is Overflow.BLOCK
 
     @property
     def policies(self) -> int:

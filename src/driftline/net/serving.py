@@ -15,7 +15,7 @@ from driftline.broker import requests
 from driftline.broker.effects import Reply
 from driftline.broker.explaining import explained
 from driftline.broker.parties import Party
-from driftline.broker.policy import Policy
+from driftline.broker.policy import Overflow, Policy
 from driftline.broker.stating import check_executable, rows_of, stated
 from driftline.errors import (
     DriftlineError,
@@ -102,6 +102,8 @@ class Serving:
         policy = Policy.of_options(asked.policy)
         if policy.key is not None:
             self._server.broker.access.tell_apart(guest.name, statement, policy.key)
+        if policy.overflow is Overflow.BLOCK:
+            self._server.broker.access.hold(guest.name, statement)
         params = self.params(asked.params)
         now = self._server.clock.now()
         standing = Standing.of(statement, params, now)
@@ -196,6 +198,8 @@ class Serving:
         statement = self.statement(asked.text)
         self._server.broker.access.subscribe(guest.name, statement)
         self._server.broker.access.set(guest.name, statement)
+        if guest.behind.blocks(asked.handle):
+            self._server.broker.access.hold(guest.name, statement)
         if not isinstance(standing.statement, View) or standing.statement.asked() != statement:
             check_kind(standing.statement, stated(statement))
         self._move(
