@@ -105,6 +105,34 @@ def test_forms_of_what_may_not_be_published_are_not_known_to_the_broker(authorit
     run(test)
 
 
+def test_one_identity_leaves_room_for_the_forms_of_others(authority, monkeypatch):
+    monkeypatch.setattr("driftline.broker.formed.FORMS_MAX", 80)
+
+    async def test():
+        async with closed(authority, ROOT + ROOT.replace("root", "other")) as server:
+            # However many clients it has, and by events that are told one by one as well.
+            for client in range(3):
+                async with raw(server, authority.token("root")) as root:
+                    for number in range(30):
+                        root.say(number, Form(f"t{client}.{number}", (("a", INTEGER),)))
+                    await root.heeded()
+            assert len(known(server)) == 10
+            async with (
+                client_of(server, authority.token("root")) as root,
+                root.subscribe("SELECT * FROM t") as told,
+            ):
+                for n in range(20):
+                    await root.publish(dl.Event("t", {f"n{n}": n}))
+                    assert (await told.next(5)).values == {f"n{n}": n}
+            assert len(known(server)) == 10
+            async with raw(server, authority.token("other")) as other:
+                other.say(0, Form("other", (("a", INTEGER),)))
+                await other.heeded()
+            assert len(known(server)) == 11
+
+    run(test)
+
+
 def test_events_with_very_long_names_are_told_though_their_forms_are_not_for_all(authority):
     async def test():
         async with (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from driftline.broker.counted import Counted
 from driftline.broker.effects import DeliverMany, Run
-from driftline.broker.formed import Forms, Plan, readable
+from driftline.broker.formed import ASK, HARD, Forms, Plan, readable
 from driftline.broker.kept import Kept
 from driftline.broker.slots import NOBODY, Slots
 from driftline.kernels import intake
@@ -85,9 +85,23 @@ class _Side:
         self.offsets = np.zeros(_EVENTS_MOST + 1, np.int64)
         self.keys = np.zeros((8, _EVENTS_MOST), np.int64)
 
-    def follow(self, plan: Plan) -> None:
-        """Read forms as these filters want them."""
-        self.plan = plan
+    def follow(self, forms: int) -> None:
+        """Read so many forms as its filters want them by now."""
+        axes = self.index.axes
+        if self.plan is None or self.plan.version != axes.version:
+            self.plan = Plan(axes)
+        else:
+            self.plan.forget()
+        self.plan.room(forms)
+
+    def read(self, number: int, form: Form, span: tuple[int, int] | None) -> None:
+        """Let kernels read a form, whose type lies there; None: it is not for them."""
+        plan = self.plan
+        assert plan is not None
+        if span is None:
+            plan.form_at[number] = HARD
+            return
+        plan.read(number, form, span)
         if len(plan.defaults) > len(self.keys):
             self.keys = np.zeros((2 * len(plan.defaults), _EVENTS_MOST), np.int64)
 
@@ -121,19 +135,39 @@ class Intake:
         self._pairs = np.zeros(1 << 16, np.int64)
         self._runs = np.zeros((1024, intake.RUN_WORDS), np.int64)
         self._raw = np.zeros(1 << 18, np.uint8)
+        self._types = 0
+        """So many bytes of the types of forms lie at its beginning."""
+        self._plainly: Callable[[str], bool] = bool
+        self._readable = False
         self._out = np.zeros(_OUT_FIRST, np.uint8)
         self._most = _EVENTS_FIRST
 
     def plan(self, version: object, plainly: Callable[[str], bool]) -> None:
-        """Be ready for the filters there are now; `version` says whether these are others."""
+        """Be ready for the filters there are now; `version` says whether these are others.
+
+        Which types are for kernels is asked when an event of a form comes that was not asked about.
+        """
         sides = (self._parties, self._links)
-        axes = [side.index.axes for side in sides]
-        now = (*(one.version for one in axes), len(self._forms), version)
+        now = (*(side.index.axes.version for side in sides), len(self._forms), version)
         if now != self._version:
-            known = self._forms.plainly(plainly) if all(map(readable, axes)) else frozenset()
+            self._plainly = plainly
+            self._readable = all(readable(side.index.axes) for side in sides)
             for side in sides:
-                side.follow(self._forms.plan(side.index.axes, known))
+                side.follow(len(self._forms))
             self._version = now
+
+    def _look(self, number: int) -> bool:
+        """Find out how kernels read a form, if that is not known; is it news, and do they?"""
+        plan = self._parties.plan
+        assert plan is not None
+        if plan.form_at[number] != ASK:
+            return False
+        form = self._forms.known[number]
+        start, size = self._forms.span(form.type)
+        is_easy = self._readable and start + size <= self._types and self._plainly(form.type)
+        for side in (self._parties, self._links):
+            side.read(number, form, (start, size) if is_easy else None)
+        return is_easy
 
     def take(
         self,
@@ -161,6 +195,9 @@ class Intake:
                     yield from self._send(count, sender)
                 done += count
             if why == intake.HARD:
+                number = self._number(at, end, forms)
+                if number >= 0 and self._look(number):
+                    continue
                 some = self._hard_ones(at, end, forms)
                 at = some[-1].end
                 done += len(some)
@@ -182,9 +219,8 @@ class Intake:
         raw, form_at = self._raw.data, self._parties.plan.form_at
         found: list[Hard] = []
         while not found or (at + intake.HEAD <= end and len(found) < _EVENTS_MOST):
-            local = raw[at + 4] | raw[at + 5] << 8 if at + intake.HEAD <= end else NO_FORM
-            number = int(forms[local]) if local < len(forms) else -1
-            if found and number >= 0 and form_at[number] >= 0:
+            number = self._number(at, end, forms)
+            if found and number >= 0 and form_at[number] != HARD:
                 break
             size = int.from_bytes(raw[at : min(at + 4, end)], "little")
             # One that is no record is the last: whoever reads it refuses it.
@@ -193,15 +229,23 @@ class Intake:
             at = stop
         return found
 
+    def _number(self, at: int, end: int, forms: NDArray[np.int64]) -> int:
+        """The number of the form that the record here names; -1: none that all know."""
+        raw = self._raw.data
+        local = raw[at + 4] | raw[at + 5] << 8 if at + intake.HEAD <= end else NO_FORM
+        return int(forms[local]) if local < len(forms) else -1
+
     def _load(self, records: bytes | memoryview) -> tuple[int, int]:
         """Put records where kernels read them, behind the types of events; from where to where."""
-        assert self._parties.plan is not None
-        types = self._parties.plan.types
+        types = self._forms.types
         start, size = len(types), len(records)
         if start + size > len(self._raw):
             self._raw = np.zeros(2 * (start + size), np.uint8)
+            self._types = 0
         raw = self._raw.data
-        raw[:start] = types
+        if self._types < start:
+            raw[:start] = types
+            self._types = start
         raw[start : start + size] = records
         return start, start + size
 

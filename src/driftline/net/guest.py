@@ -189,7 +189,8 @@ class Guest:
         try:
             names = [name for name, _ in form.fields]
             self.server.broker.access.publish(self.name, form.type, names)
-            known = self.server.broker.publishing.forms.number(form)
+            owner = "" if self.sight is None else self.identity
+            known = self.server.forms.number(form, owner)
         except NotAllowed:
             known = NO_FORM
         before = self._own.pop(number, None)

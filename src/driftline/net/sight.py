@@ -15,6 +15,7 @@ import numpy as np
 from driftline.broker.access import Access, Anyone
 from driftline.broker.formed import Forms
 from driftline.broker.grants import Names
+from driftline.broker.identity import identity_of
 from driftline.kernels.sight import CLEAR, FROM, HIGH, LOW, SPAN_WORDS, TO, UNKNOWN, leave_out
 from driftline.model.event import Event
 from driftline.model.value import Value
@@ -44,11 +45,14 @@ class Sight:
         "_plans",
         "_used",
         "_words",
+        "identity",
     )
 
     def __init__(self, access: Access, party: str, forms: Forms) -> None:
         self._access = access
         self._party = party
+        self.identity = identity_of(party)
+        """Whose it is."""
         self._forms = forms
         self._left: dict[int, tuple[int, tuple[bool, ...]] | None] = {}
         """By form, see `_look`."""
@@ -130,7 +134,7 @@ class Sight:
         found = None
         if not all(seen):
             fields = (field for field, is_seen in zip(form.fields, seen, strict=True) if is_seen)
-            found = self._forms.number(Form(form.type, tuple(fields))), seen
+            found = self._forms.number(Form(form.type, tuple(fields)), self.identity), seen
         self._left[number] = found
         self._plan(number, form, found)
         return found

@@ -152,7 +152,7 @@ def _parts(
             yield _Said(said, seen)
     if plain:
         form = form_of(seen)
-        named = forms.number(form)
+        named = forms.number(form, "" if sight is None else sight.identity)
         notice = Notice(tuple(plain), number, False, seen)
         data = write_notice(notice, named, form)
         handles = tuple(handle for handle, _ in plain)
