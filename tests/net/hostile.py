@@ -88,6 +88,10 @@ class Attacker:
             "too large a frame": self._large_frame,
             "a flood of requests": self._requests,
             "a flood of events": self._events,
+            "a flood of what comes once": self._once,
+            "a flood of forms": self._forms,
+            "a flood of pings": self._pings,
+            "costly filters": self._costly,
             "reads nothing": self._reads_nothing,
             "rubbish": self._rubbish,
             "forbidden things": self._forbidden,
@@ -183,6 +187,58 @@ class Attacker:
             await asyncio.wait_for(writer.drain(), 5)
         writer.transport.abort()
 
+    async def _once(self) -> None:
+        _, writer = await self._known()
+        some = [
+            Event("flood", {"x": at}, source="/flood", id=f"{self._random.getrandbits(64)}-{at}")
+            for at in range(500)
+        ]
+        form = form_of(some[0])
+        writer.write(frame(Kind.FORM, asking.encode_form(0, form)))
+        records = b"".join(write_record(event, 0, form) for event in some)
+        for at in range(4):
+            writer.write(frame(Kind.ONCE, batch(at + 1, 500, 0, records)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 5)
+        writer.transport.abort()
+
+    async def _forms(self) -> None:
+        """Many, each of many attributes that nobody had, and an event of each."""
+        _, writer = await self._known()
+        for at in range(200):
+            event = Event("flood", {f"a{self._random.getrandbits(40):x}": 1 for _ in range(60)})
+            form = form_of(event)
+            writer.write(frame(Kind.FORM, asking.encode_form(at, form)))
+            record = write_record(event, at, form)
+            writer.write(frame(Kind.EVENTS, batch(at + 1, 1, 0, record)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 5)
+        writer.transport.abort()
+
+    async def _pings(self) -> None:
+        _, writer = await self._known()
+        writer.write(frame(Kind.PING, b"x" * 8) * 20_000)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 5)
+        writer.transport.abort()
+
+    async def _costly(self) -> None:
+        """Texts to search for in long texts, of which they have nearly all."""
+        _, writer = await self._known()
+        for at in range(50):
+            text = f"SELECT * FROM flood WHERE text LIKE '%a%a%a%a{at}%b%'"
+            writer.write(
+                frame(Kind.REQUEST, asking.encode(asking.Subscribe(at, at, text, within=0)))
+            )
+        event = Event("flood", {"text": "a" * 4000})
+        form = form_of(event)
+        writer.write(frame(Kind.FORM, asking.encode_form(0, form)))
+        writer.write(frame(Kind.EVENTS, batch(1, 100, 0, write_record(event, 0, form) * 100)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 5)
+        await asyncio.sleep(0.2)
+        writer.transport.abort()
+
     async def _reads_nothing(self) -> None:
         reader, writer = await self._known()
         reader._transport.pause_reading()  # type: ignore[attr-defined]
@@ -228,8 +284,14 @@ async def _attack(
     await asyncio.gather(*(one(names[at % len(names)]) for at in range(connections)))
 
 
-def bear(folder: Path, connections: int, seed: int) -> tuple[Borne, BrokerProcess]:
-    """Attack a broker of one's own, and say how it bore it."""
+def bear(
+    folder: Path, connections: int, seed: int, *, niceness: int = 0
+) -> tuple[Borne, BrokerProcess]:
+    """Attack a broker of one's own, and say how it bore it.
+
+    `niceness`: of this process, from when the broker and who is honest have theirs. Those who mean
+    harm would be elsewhere, and not take the processors of these two.
+    """
     authority = Authority(folder / "keys")
     access = folder / "access.toml"
     access.write_text(ACCESS)
@@ -258,6 +320,7 @@ def bear(folder: Path, connections: int, seed: int) -> tuple[Borne, BrokerProces
         assert honest.stdout is not None
         assert honest.stdout.readline() == "ready\n"
         borne.rss_before = broker.ask("count")["rss"]
+        os.nice(niceness)
         began = time.monotonic()
         who = authority.token("hostile"), authority.trust(), seed
         kinds = {
@@ -293,11 +356,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    # They would be elsewhere, and not take the processors of the broker and of who is honest.
-    os.nice(10)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # Of connections that we spoil.
     with tempfile.TemporaryDirectory() as folder:
-        borne, _ = bear(Path(folder), given.connections, given.seed)
+        borne, _ = bear(Path(folder), given.connections, given.seed, niceness=10)
     print(json.dumps({**asdict(replace(borne, tried=Counter())), "tried": borne.tried}, indent=2))
 
 

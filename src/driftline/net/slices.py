@@ -17,7 +17,7 @@ from driftline.errors import DriftlineError
 
 SECONDS = 0.002
 """Of one slice."""
-FIRST, LEAST, MOST = 32, 4, 1 << 17
+FIRST, LEAST, MOST = 4, 1, 1 << 17
 """Events of the first slice, of the smallest, and of the largest."""
 ROOM = 8
 """What would take no more slices than this is not cut: that has a price of its own. Unless events
