@@ -131,7 +131,7 @@ def by_definition(standing: dict[str, Standing], batch, layout, env):
 
 
 @each_matcher
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(standings(), max_size=8), batches(), environments())
 def test_any_batch_is_answered_as_its_rows_are(make, given_standings, given_batch, env) -> None:
     batch, layout = given_batch

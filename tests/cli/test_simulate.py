@@ -48,8 +48,8 @@ def test_the_same_seed_gives_the_same_run(topology: str, tmp_path: Path) -> None
 
 
 def test_a_soak_counts_its_runs() -> None:
-    facts = json.loads(run("--soak", "12", "--json").stdout)
-    assert (facts["runs"], facts["violations"], facts["failed_seeds"]) == (12, 0, [])
+    facts = json.loads(run("--soak", "6", "--json").stdout)
+    assert (facts["runs"], facts["violations"], facts["failed_seeds"]) == (6, 0, [])
 
 
 def test_a_failure_ends_with_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:

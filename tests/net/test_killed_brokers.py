@@ -321,6 +321,7 @@ def test_a_journal_that_was_damaged_is_refused_with_a_reason(
 # Clocks
 
 
+@pytest.mark.slow
 def test_brokers_whose_clocks_differ_by_an_hour_understand_one_another(tmp_path: Path) -> None:
     """Also when one comes back with its clock set right, far behind what it was."""
     hour, wrong = 3_600_000_000, Wrong()

@@ -43,7 +43,7 @@ async def read(address: str, wanted: int) -> Counter[str | None]:
     return Counter(found.values())
 
 
-@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_broker_that_is_killed_remembers_and_so_does_one_that_is_elsewhere(
     tmp_path: Path, once: bool
 ) -> None:

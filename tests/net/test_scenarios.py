@@ -25,7 +25,13 @@ from tests.net.programs import Program, Step, program
 STEPS = 120
 _WITHIN = 15.0
 
-CASES = [("acyclic", 4), ("hierarchical", 3), ("general", 4), ("figure 8", 5), ("mixed", 4)]
+CASES = [
+    pytest.param("acyclic", 4, id="acyclic", marks=pytest.mark.slow),
+    pytest.param("hierarchical", 3, id="hierarchical", marks=pytest.mark.slow),
+    pytest.param("general", 4, id="general"),
+    pytest.param("figure 8", 5, id="figure 8", marks=pytest.mark.slow),
+    pytest.param("mixed", 4, id="mixed"),
+]
 
 
 def _plain(told: Notification) -> tuple[Any, ...]:
@@ -182,7 +188,7 @@ class Both:
             )
 
 
-@pytest.mark.parametrize(("topology", "most"), CASES, ids=[name for name, _ in CASES])
+@pytest.mark.parametrize(("topology", "most"), CASES)
 def test_brokers_tell_what_the_engine_tells(
     topology: str, most: int, tmp_path: Path, seed: int
 ) -> None:

@@ -256,6 +256,7 @@ def scenarios() -> list[Callable[[], None]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALONE)
 def test_a_fault_is_found_where_one_is_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ALONE[name](monkeypatch)
@@ -267,6 +268,7 @@ def test_a_fault_is_found_where_one_is_alone(name: str, monkeypatch: pytest.Monk
     pytest.fail(f"nobody has noticed that {name.replace('_', ' ')}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_RUNS)
 def test_a_fault_is_found_in_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, topology, faults = IN_RUNS[name]

@@ -550,6 +550,7 @@ def other_parameters_begin_anew(patched: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_code_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)
