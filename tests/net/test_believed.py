@@ -318,7 +318,7 @@ def test_a_certificate_that_expires_meanwhile_does_not_count_on_an_open_connecti
                 (connection,) = web._transport._pool.connections
                 # Many years later.
                 later = SimpleNamespace(time=lambda: time.time() + 100 * 365 * 86400)
-                monkeypatch.setattr("driftline.gateway.visitors.time", later)
+                monkeypatch.setattr("driftline.net.certificates.time", later)
                 answer = await web.post("/v1/events", json=event)
                 assert answer.status_code == 401
                 assert answer.json()["type"].endswith("not-authenticated")

@@ -68,6 +68,7 @@ class Connections(ServerState):
         super().__init__()
         self.http = http
         self.turned_away = 0
+        self.listening: Listening | None = None
         self._closing: set[Any] = set()
 
     def make_room(self) -> bool:
@@ -186,7 +187,10 @@ class Visit(_Reading, H11Protocol):
         """When something was said on it last, by the loop's clock; 0: it was not let in."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if not self._all.make_room():
+        listening = self._all.listening
+        assert listening is not None
+        counts = listening.counts(transport.get_extra_info("sslcontext"))
+        if not counts or not self._all.make_room():
             self._all.turned_away += 1
             transport.abort()
             return
@@ -310,7 +314,7 @@ def listen(
     loop = asyncio.get_running_loop()
     settings.load()
     state.look_after(loop)
-    listening = Listening(
+    state.listening = listening = Listening(
         sockets,
         lambda: Visit(settings, state, {}, loop),
         tls=tls,

@@ -53,7 +53,7 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         assert config.http is not None
         self.http = config.http
-        self._tls = None if config.tls is None else config.tls.renewable()
+        self._tls = None if config.tls is None else config.tls.server()
         self._state = Connections(self.http)
         self._thread: threading.Thread | None = None
         self._listening: Listening | None = None
@@ -84,8 +84,7 @@ class Gateway:
         logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
         self.visitors = Visitors(self.server, self.http)
         settings = settings_of(self._app(), self.http)
-        tls = None if self._tls is None else self._tls.context
-        self._listening = listen(settings, self._state, sockets, tls, self._unheard)
+        self._listening = listen(settings, self._state, sockets, self._tls, self._unheard)
 
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
@@ -98,10 +97,11 @@ class Gateway:
 
     def reloaded(self, config: Config) -> None:
         """See `Door`."""
+        if self._listening is None:
+            return
         if config.tls is not None and self._tls is not None:
-            self._tls.renew(config.tls.server())
-        if self._listening is not None:
-            self._loop.call_soon_threadsafe(self._state.shut)
+            self._loop.call_soon_threadsafe(self._listening.renew, config.tls.server())
+        self._loop.call_soon_threadsafe(self._state.shut)
 
     def handles(self, handler: str) -> bool:
         """See `Door`."""

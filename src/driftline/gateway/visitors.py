@@ -96,10 +96,7 @@ class Visitors:
             token = _token(connection)
             if token:
                 return Proof(self._of_token(token, identities), identities)
-            proven = identities.proven("", certificate)
-            if proven.until is not None and time.time() >= proven.until:
-                raise NotAuthenticated("the certificate has expired")
-            return Proof(proven, identities)
+            return Proof(identities.proven("", certificate), identities)
         except NotAuthenticated as problem:
             peer = connection.client
             where = "" if peer is None else f"{peer.host}:{peer.port}"

@@ -7,6 +7,7 @@ can use the one for the other. Those that were made otherwise name hosts, or hav
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
@@ -55,6 +56,14 @@ def expiry_of(certificate: Mapping[str, Any] | None) -> float | None:
     """Until when a certificate counts, seconds since 1970; None: it does not say."""
     until = (certificate or {}).get("notAfter")
     return float(ssl.cert_time_to_seconds(until)) if isinstance(until, str) else None
+
+
+def has_expired(certificate: Mapping[str, Any] | None) -> bool:
+    """Does it count no more? It did when it was shown, but a session of TLS 1.2 that goes on is by
+    one that was shown before.
+    """
+    until = expiry_of(certificate)
+    return until is not None and time.time() >= until
 
 
 def _alternatives(certificate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from driftline.broker.grants import Grants
 from driftline.broker.identity import ANYONE
 from driftline.errors import NotAuthenticated
 from driftline.net.access_file import read_grants
-from driftline.net.certificates import expiry_of, party_of
+from driftline.net.certificates import expiry_of, has_expired, party_of
 from driftline.net.config import Config
 from driftline.net.tokens import Proven, Verifier, check_identity
 
@@ -47,6 +47,8 @@ class Identities:
             return self._verifier.proven(token)
         named = party_of(certificate)
         if named is not None:
+            if has_expired(certificate):
+                raise NotAuthenticated("the certificate has expired")
             return Proven(check_identity(named), expiry_of(certificate))
         if self._grants is None or not self._grants.mentions(ANYONE):
             raise NotAuthenticated(_NEEDED)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from driftline.broker.links import Role
 from driftline.errors import DriftlineError, FrameRefused
 from driftline.net.address import Address
-from driftline.net.certificates import names_broker
+from driftline.net.certificates import has_expired, names_broker
 from driftline.net.connection import Connection
 from driftline.wire import asking
 from driftline.wire.framing import MAGIC, OVERHEAD, VERSION
@@ -254,9 +254,10 @@ class Wire:
             return True
         shown = self.connection.information("peercert")
         certificate = shown if isinstance(shown, dict) else None
-        if names_broker(certificate, link.name, link.certificate):
+        is_over = has_expired(certificate)
+        if names_broker(certificate, link.name, link.certificate) and not is_over:
             return True
-        came = "another" if certificate else "none"
+        came = "one that has expired" if is_over else "another" if certificate else "none"
         why = f"wanted a certificate that names it, came {came}"
         self.server.log.stranger("a link is refused", link=link.name, why=why)
         return False

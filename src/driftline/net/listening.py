@@ -44,7 +44,8 @@ class Listening:
     """Lets people in at one address.
 
     What they say is heard by protocols that `make` makes. Who is not through with TLS in so many
-    seconds is turned away, and so is the oldest of more than `most`.
+    seconds is turned away, and so is the oldest of more than `most`. Protocols ask whether
+    whom they get `counts`: the certificates may be others by then.
     """
 
     def __init__(
@@ -76,6 +77,11 @@ class Listening:
         return address_of(self._sockets[0])
 
     @property
+    def is_secure(self) -> bool:
+        """Is it by TLS?"""
+        return self._tls is not None
+
+    @property
     def entering(self) -> int:
         """How many are not through with TLS."""
         return len(self._entering)
@@ -95,10 +101,19 @@ class Listening:
         for knocked in self._entering.values():
             knocked.end()
 
-    def turn_away(self, why: str) -> None:
-        """End those who are not through with TLS."""
+    def renew(self, tls: ssl.SSLContext) -> None:
+        """Let others in by these certificates, and end those who are not through with TLS."""
+        self._tls = tls
         while self._entering:
-            self._end_oldest(why)
+            self._end_oldest("certificates have changed")
+
+    def counts(self, context: object) -> bool:
+        """Is who got in by this context in by the certificates that count now?
+
+        Whoever is ended on their way in has perhaps said the last words before, which the system
+        keeps: then they get in all the same.
+        """
+        return context is self._tls
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(self._per_turn):

@@ -56,7 +56,6 @@ from driftline.net.sight import Seen, Sight, sight_of
 from driftline.net.slices import Pace
 from driftline.net.status import Counters, status_of
 from driftline.net.stranger import Stranger
-from driftline.net.tls import Renewable
 from driftline.net.turns import Turns
 from driftline.net.warm import warm
 from driftline.wire import asking
@@ -114,7 +113,6 @@ class Server:
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
         self._listening: Listening | None = None
-        self._tls: Renewable | None = None
         self.commits: GroupCommit | None = None
         self._health: Health | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -174,12 +172,10 @@ class Server:
     async def _listen(self) -> None:
         """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
         config = self.config
-        self._tls = None if config.tls is None else config.tls.renewable()
-        tls = None if self._tls is None else self._tls.context
         self._listening = Listening(
             bound(config.listen),
             lambda: Connection(self),
-            tls=tls,
+            tls=None if config.tls is None else config.tls.server(),
             patience=self.limits.greeting,
             most=self.limits.strangers,
             unheard=self.unheard,
@@ -207,8 +203,7 @@ class Server:
         Whoever is connected must come again: what they asked for was asked under the old ones.
         """
         identities = Identities(config)
-        if config.tls is not None and self._tls is not None:
-            self._tls.renew(config.tls.server())
+        tls = None if config.tls is None else config.tls.server()
         self.config = replace(
             self.config,
             tls=config.tls,
@@ -223,12 +218,12 @@ class Server:
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
             guest.connection.close("who may do what has changed")
-        if config.tls is not None:
+        if tls is not None:
             # They were believed, or are about to be, by other certificates.
             for stranger in [*self.strangers]:
                 stranger.turn_away("certificates have changed")
-            if self._listening is not None:
-                self._listening.turn_away("certificates have changed")
+            if self._listening is not None and self._listening.is_secure:
+                self._listening.renew(tls)
             for link in self.links.values():
                 link.again("certificates have changed")
         for door in self.doors:
@@ -320,12 +315,19 @@ class Server:
             why = "it is ending" if self.draining else "there are too many connections"
             self.unheard(connection.peer, why)
             return None
+        if connection.inside is None and not self._counts(connection):
+            self.unheard(connection.peer, "certificates have changed")
+            return None
         self.connections.add(connection)
         stranger = Stranger(self, connection)
         self.strangers[stranger] = None
         if len(self.strangers) > self.limits.strangers:
             next(iter(self.strangers)).turn_away("there are too many who do not say who they are")
         return stranger
+
+    def _counts(self, connection: Connection) -> bool:
+        assert self._listening is not None
+        return self._listening.counts(connection.information("sslcontext"))
 
     def unheard(self, peer: str, why: str) -> None:
         """Somebody was turned away before anything was said."""

@@ -22,21 +22,18 @@ class Tls:
     authority: Path | None = None
 
     def server(self) -> ssl.SSLContext:
-        """For those who connect here."""
+        """For those who connect here: another each time, for one only ever trusts more."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         _load(context, self.certificate, self.key)
         if self.authority is not None:
             _trust(context, self.authority)
             context.verify_mode = ssl.CERT_OPTIONAL
-            # Whoever comes back must show its certificate again: it may not be trusted any more.
+            # Whoever comes back shows its certificate again. Only sessions of TLS 1.2 go on without
+            # that, for two hours at most, and no other context knows those of this one.
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
         return context
-
-    def renewable(self) -> Renewable:
-        """For those who connect here, while certificates and whom to trust may become others."""
-        return Renewable(self.server())
 
     def client(self) -> ssl.SSLContext:
         """For brokers that are dialled from here."""
@@ -44,28 +41,6 @@ class Tls:
         context = trusting(self.authority)
         _load(context, self.certificate, self.key)
         return context
-
-
-class Renewable:
-    """The context of a listener, whose files can be read anew.
-
-    A context only ever trusts more. So there is another one each time, which takes the place of the
-    first when somebody has said hello.
-    """
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self.context = context
-        self._now = context
-        context.sni_callback = self._choose
-
-    def renew(self, context: ssl.SSLContext) -> None:
-        """Let those who connect from now on have another."""
-        self._now = context
-        # Whether a certificate is asked for is decided before there is another context.
-        self.context.verify_mode = context.verify_mode
-
-    def _choose(self, line: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        line.context = self._now
 
 
 def trusting(authority: Path | None) -> ssl.SSLContext:
