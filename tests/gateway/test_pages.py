@@ -9,9 +9,17 @@ import pytest
 
 from tests.gateway.raw import HANDSHAKE, asked
 from tests.net.here import http, served
+from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "origins": ["https://app.example.org"]}
 ONE = "/v1/subscriptions/s"
+ANYONE = """
+[[grants]]
+who = ["anyone", "alice"]
+may = ["publish", "subscribe"]
+on = ["*"]
+attributes = ["*"]
+"""
 
 
 def run(test, within=60.0):
@@ -64,6 +72,61 @@ def test_where_nobody_proves_who_they_are_no_name_is_an_origin_of_its_own():
                     headers = {"Host": host, "Origin": f"http://{host}"}
                     said = await client.get("/v1/subscriptions", headers=headers)
                     assert said.status_code == status
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "status"),
+    [
+        ("evil.example.org", False, 421),
+        ("evil.example.org:7480", False, 421),
+        ("localhost:7480", False, 200),
+        ("127.0.0.1:7480", False, 200),
+        # By another name come those who prove who they are, and through a proxy pages that may.
+        ("broker.example.org", True, 200),
+        ("app.example.org", False, 200),
+        ("app.example.org:443", False, 200),
+        ("app.example.org:444", False, 421),
+    ],
+)
+def test_a_closed_broker_does_nothing_for_nobody_under_anybodys_name(tmp_path, host, token, status):
+    async def test():
+        keys = Authority(tmp_path / "keys")
+        async with (
+            closed(keys, ANYONE, http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            headers = {"Host": host}
+            if token:
+                headers["Authorization"] = f"Bearer {keys.token('alice')}"
+            event = {"type": "q", "x": 1}
+            said = await client.post("/v1/events", json=event, headers=headers)
+            assert said.status_code == status
+            # Also if a page under that name says that it is of no other.
+            origin = {"Origin": f"http://{host}"}
+            said = await client.post("/v1/events", json=event, headers={**headers, **origin})
+            assert (said.status_code == 200) == (status == 200 and not host.startswith("app."))
+            said = await asked(server, socket_handshake(headers))
+            assert said.status == (101 if status == 200 else status)
+
+    run(test())
+
+
+def socket_handshake(headers: dict[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"GET /v1/socket HTTP/1.1\r\n{lines}".encode() + HANDSHAKE + b"\r\n"
+
+
+def test_who_proves_nothing_where_everybody_must_is_told_so_under_whatever_name(tmp_path):
+    async def test():
+        keys = Authority(tmp_path / "keys")
+        async with (
+            closed(keys, ANYONE.replace('"anyone", ', ""), http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            said = await client.get("/v1/subscriptions", headers={"Host": "broker.example.org"})
+            assert said.status_code == 401
 
     run(test())
 

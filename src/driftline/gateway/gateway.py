@@ -192,8 +192,8 @@ class Gateway:
         return serve
 
     async def _answer(self, route: Route, request: Request) -> Response:
-        check_page(self, request)
         proof = self.visitors.proven(request)
+        check_page(self, request, proof)
         async with self.visitors.shared(proof) as client:
             found = await route.does(Asked(self, request, proof, client))
         if request.method == "HEAD" and isinstance(found, EventStream):

@@ -7,6 +7,7 @@ of a page whose origin is not allowed is refused, and not only its answer kept f
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,11 +16,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from driftline.broker.identity import ANYONE
 from driftline.gateway.problems import Refused
 from driftline.model.value import show
 
 if TYPE_CHECKING:
     from driftline.gateway.gateway import Gateway
+    from driftline.gateway.visitors import Proof
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
 _HEADERS = frozenset(
@@ -33,14 +36,16 @@ _ENVELOPE = "ce-"
 _PORTS = {"http": ":80", "https": ":443"}
 
 
-def check_page(gateway: Gateway, asked: HTTPConnection) -> None:
+def check_page(gateway: Gateway, asked: HTTPConnection, proof: Proof) -> None:
     """Refuse what a browser sends for a page that may not use this; of a WebSocket, too."""
-    is_closed = gateway.server.config.is_closed
+    is_nobodys = proof.identity == ANYONE
     host = asked.headers.get("host", "")
     is_plain = _is_plain(host)
-    if not is_closed and gateway.address.is_loopback and not is_plain:
+    is_ours = is_plain or _is_named(host, gateway.http.origins)
+    if is_nobodys and gateway.address.is_loopback and not is_ours:
         # A page whose own name leads to this machine would be of no other origin.
-        raise Refused(421, f"Host: wanted an address or localhost, came {show(host)}")
+        why = f"Host: wanted an address, localhost or one of http.origins, came {show(host)}"
+        raise Refused(421, why)
     origin, site = asked.headers.get("origin"), asked.headers.get("sec-fetch-site")
     if origin is None:
         if site in ("cross-site", "same-site"):
@@ -48,7 +53,7 @@ def check_page(gateway: Gateway, asked: HTTPConnection) -> None:
         return
     # Programs send one, too, that of the address they were given. Where nobody proves who they are
     # that must be no name: anybody's name can be made to lead here.
-    is_own = (is_closed or is_plain) and origin.lower() == _own_origin(asked, host)
+    is_own = (is_plain or not is_nobodys) and origin.lower() == _own_origin(asked, host)
     if origin not in gateway.http.origins and not is_own:
         raise Refused(403, f"origin {show(origin)} is not in http.origins")
 
@@ -56,6 +61,15 @@ def check_page(gateway: Gateway, asked: HTTPConnection) -> None:
 def _own_origin(asked: HTTPConnection, host: str) -> str:
     scheme = "https" if asked.scope["scheme"] in ("https", "wss") else "http"
     return f"{scheme}://{host.lower().removesuffix(_PORTS[scheme])}"
+
+
+def _is_named(host: str, origins: Collection[str]) -> bool:
+    """Is it the name of an origin whose pages may, as of a proxy in front of us?"""
+    for origin in origins:
+        scheme, _, name = origin.lower().partition("://")
+        if host.lower().removesuffix(_PORTS[scheme]) == name.removesuffix(_PORTS[scheme]):
+            return True
+    return False
 
 
 def _is_plain(host: str) -> bool:

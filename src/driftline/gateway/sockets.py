@@ -51,8 +51,8 @@ _ENDS, _LATER = 1012, 1013
 async def serve(gateway: Gateway, socket: WebSocket) -> None:
     """One WebSocket, from its beginning to its end."""
     try:
-        check_page(gateway, socket)
         proof = gateway.visitors.proven(socket)
+        check_page(gateway, socket, proof)
         async with gateway.visitors.stream(proof) as client:
             wanted = socket.scope.get("subprotocols", ())
             await socket.accept(PROTOCOL if PROTOCOL in wanted else None)
