@@ -47,26 +47,25 @@ class Asked:
 
     async def raw(self) -> bytes:
         """Its body, which must come in time and be no longer than it may."""
-        http, gateway = self.gateway.http, self.gateway
+        http, room, taker = self.gateway.http, self.gateway.unfinished, self.proof.taker
         self._check_head()
         parts: list[bytes] = []
         size = 0
         try:
             async with asyncio.timeout(http.patience):
                 async for part in self.request.stream():
-                    size += len(part)
-                    gateway.unfinished += len(part)
-                    if size > http.body_bytes:
+                    if size + len(part) > http.body_bytes:
                         raise self._too_large("more")
-                    if gateway.unfinished > gateway.server.limits.unfinished_bytes:
+                    if not room.take(taker, len(part)):
                         raise Refused(503, "too much is being said and not finished just now")
+                    size += len(part)
                     parts.append(part)
         except TimeoutError:
             raise Refused(408, f"body: not all of it came in {http.patience:g} s") from None
         except ClientDisconnect:
             raise Refused(400, "the body ends early") from None
         finally:
-            gateway.unfinished -= size
+            room.give(taker, size)
         return b"".join(parts)
 
     def _check_head(self) -> None:

@@ -32,6 +32,7 @@ from driftline.gateway.pages import METHODS, Pages, check_page
 from driftline.gateway.polite import PoliteLoop
 from driftline.gateway.problems import Refused, problem_of
 from driftline.gateway.routes import ROUTES, SOCKET, Route, V
+from driftline.gateway.shares import Room
 from driftline.gateway.streams import EventStream
 from driftline.gateway.visitors import Visitors
 from driftline.net.config import Config
@@ -58,8 +59,8 @@ class Gateway:
         self._thread: threading.Thread | None = None
         self._listening: Listening | None = None
         self.address = self.http.address
-        self.unfinished = 0
-        """Bytes of bodies that are not whole."""
+        self.unfinished = Room(config.limits.unfinished_bytes)
+        """For bodies that are not whole."""
 
     # The door
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,8 @@ from starlette.requests import HTTPConnection
 from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
 from driftline.client.conversation import PENDING_MOST
-from driftline.errors import LimitReached, NotAuthenticated
+from driftline.errors import NotAuthenticated
+from driftline.gateway.shares import Places, taker
 from driftline.net.http import Http
 from driftline.net.identities import Identities
 from driftline.net.inside import dial_as
@@ -58,6 +58,8 @@ class Proof(NamedTuple):
 
     proven: Proven
     identities: Identities
+    taker: str
+    """Whose share of all there is it takes."""
 
     @property
     def identity(self) -> str:
@@ -70,17 +72,19 @@ class Visitors:
 
     def __init__(self, server: Server, http: Http) -> None:
         self._server = server
-        self._streams_most = http.streams
-        self._requests_most = http.requests
+        self._requests = Places("requests at a time", http.requests)
+        self._streams = Places("streams", http.streams)
         self._proven: dict[bytes, Proven] = {}
         self._of: Identities | None = None
         """Those who said so."""
         self._shared: dict[str, _Shared] = {}
-        self._streams: Counter[str] = Counter()
-        self.streams = 0
-        """How many streams and WebSockets there are."""
         self._open: set[Client] = set()
         self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def streams(self) -> int:
+        """How many streams and WebSockets there are."""
+        return self._streams.all
 
     # Who
 
@@ -92,13 +96,16 @@ class Visitors:
             self._proven.clear()
             self._of = identities
         certificate = getattr(connection.state, "certificate", None)
+        peer = connection.client
         try:
             token = _token(connection)
             if token:
-                return Proof(self._of_token(token, identities), identities)
-            return Proof(identities.proven("", certificate), identities)
+                proven = self._of_token(token, identities)
+            else:
+                proven = identities.proven("", certificate)
+            host = "" if peer is None else peer.host
+            return Proof(proven, identities, taker(proven.identity, host))
         except NotAuthenticated as problem:
-            peer = connection.client
             where = "" if peer is None else f"{peer.host}:{peer.port}"
             self._server.loop.call_soon_threadsafe(self._server.note_unproven, where, problem)
             raise
@@ -124,14 +131,18 @@ class Visitors:
     @asynccontextmanager
     async def shared(self, proof: Proof) -> AsyncIterator[Client]:
         """The client that the requests of an identity share."""
+        with self._requests.taken(proof.taker):
+            async with self._used(proof) as client:
+                yield client
+
+    @asynccontextmanager
+    async def _used(self, proof: Proof) -> AsyncIterator[Client]:
         identity = proof.identity
         one = self._shared.get(identity)
         if one is None or one.client.is_over:
             # Each request has proven anew who it is: the client lasts as long as there are any.
             lasting = proof._replace(proven=Proven(identity))
             one = self._shared[identity] = _Shared(self._client(lasting))
-        if one.users >= self._requests_most:
-            raise LimitReached("requests at a time", self._requests_most)
         if one.closing is not None:
             one.closing.cancel()
             one.closing = None
@@ -145,9 +156,9 @@ class Visitors:
             yield one.client
         finally:
             one.users -= 1
-            self._used(identity, one)
+            self._was_used(identity, one)
 
-    def _used(self, identity: str, one: _Shared) -> None:
+    def _was_used(self, identity: str, one: _Shared) -> None:
         """A request is done with its client."""
         loop = asyncio.get_running_loop()
         is_known = self._shared.get(identity) is one
@@ -176,22 +187,14 @@ class Visitors:
     @asynccontextmanager
     async def stream(self, proof: Proof) -> AsyncIterator[Client]:
         """A client of its own, which ends with the token that it came by."""
-        identity = proof.identity
-        if self._streams[identity] >= self._streams_most:
-            raise LimitReached("streams", self._streams_most)
-        self._streams[identity] += 1
-        self.streams += 1
-        client = self._client(proof, pending=_STREAM_PENDING)
-        try:
-            await client.open()
-            self._open.add(client)
-            yield client
-        finally:
-            self.streams -= 1
-            self._streams[identity] -= 1
-            if not self._streams[identity]:
-                del self._streams[identity]
-            await self._close(client)
+        with self._streams.taken(proof.taker):
+            client = self._client(proof, pending=_STREAM_PENDING)
+            try:
+                await client.open()
+                self._open.add(client)
+                yield client
+            finally:
+                await self._close(client)
 
     def _client(self, proof: Proof, pending: int = PENDING_MOST) -> Client:
         dial = dial_as(self._server, proof.proven, proof.identities)

@@ -26,9 +26,9 @@ class Http:
     connections: int = 2_000
     """All at once; more are turned away."""
     requests: int = 200
-    """Of one identity at a time."""
+    """Of one identity at a time; of those who prove none, from one address."""
     streams: int = 200
-    """Streams and WebSockets of one identity."""
+    """Streams and WebSockets of one identity, or address."""
     body_bytes: int = 4 << 20
     message_bytes: int = 1 << 20
     """Of one message on a WebSocket."""

@@ -51,7 +51,9 @@ class Limits:
     journal_bytes: int = 64 << 20
     """What waits for the journal; publishers are held back while it is more."""
     unfinished_bytes: int = 256 << 20
-    """Of frames that are not whole, on all connections; beyond, the one with the most ends."""
+    """Of frames that are not whole, on all connections; beyond, the one with the most ends. As much
+    of bodies over HTTP, of which nobody has more than is left to others.
+    """
     strangers: int = 1_000
     """Connections that have not said who they are; of more the oldest ends."""
     greeting: float = 10.0
