@@ -22,6 +22,7 @@ from driftline.errors import NotAuthenticated, Unreachable
 from driftline.net.authority import sign_broker, sign_party
 from driftline.net.certificates import broker_uri, names_broker, party_uri
 from driftline.net.config import config_of
+from driftline.net.journal import open_journal
 from driftline.net.server import Server
 from driftline.net.tls import trusting
 from driftline.net.tokens import Tokens, Verifier
@@ -297,6 +298,32 @@ def test_an_authority_that_is_added_or_removed_counts_from_then_on(authority, ad
             # A token is enough as ever, and no certificate.
             async with client_of(server, authority.token("bob"), tls=authority.trust()) as bob:
                 await bob.publish(dl.Event("q", {"x": 1}))
+
+    run(test)
+
+
+# Whether it must be proven at all
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_whether_publishers_wait_for_the_journal_changes_with_who_is_let_in(
+    authority, tmp_path, is_closed
+):
+    """How soon they are answered says nothing, from when it must not."""
+
+    async def test():
+        journal = str(tmp_path / "journal.db")
+        said = {"name": "a", "listen": "127.0.0.1:0", "journal": journal}
+        believing = {**said, "tokens": authority.tokens()}
+        first, second = (said, believing) if is_closed else (believing, said)
+        async with served(**first) as server:
+            server.reload(config_of(second))
+            async with client_of(server, authority.token("alice")) as alice:
+                # Nobody wants it, and nothing of it is kept.
+                await alice.publish(dl.Event("q", {"x": 1}))
+        found = open_journal(journal, "a")
+        assert (("evenly",) in found.load()) is is_closed
+        found.close()
 
     run(test)
 

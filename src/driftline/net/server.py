@@ -214,6 +214,7 @@ class Server:
         )
         self.identities = identities
         self.broker.access = identities.access
+        self.broker.settings = replace(self.broker.settings, even=config.is_closed)
         self._sights = WeakValueDictionary()
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
