@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -27,6 +28,7 @@ from tests.net.test_tokens import EVERYTHING
 OPEN = {"listen": "127.0.0.1:0"}
 DOORS = ["the broker's port", "HTTPS"]
 REQUEST = b"GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n\r\n"
+STREAM = b"GET /v1/stream?sql=SELECT+*+FROM+q HTTP/1.1\r\nHost: localhost\r\n\r\n"
 TIMEOUT = 20.0
 
 
@@ -194,6 +196,22 @@ class Half:
         self._tls.write(said)
         self.line.sendall(self._out.read())
 
+    def say(self, said: bytes) -> bytes:
+        """Say something more, and hear the beginning of what is answered."""
+        self.end(said)
+        return self.more()
+
+    def more(self) -> bytes:
+        """What comes next; nothing, if that is the end."""
+        while True:
+            try:
+                return self._tls.read(1 << 16)
+            except ssl.SSLWantReadError:
+                data = self.line.recv(1 << 16)
+                if not data:
+                    return b""
+                self._in.write(data)
+
     def hear(self) -> bytes:
         """What is answered, until the end."""
         heard = b""
@@ -220,7 +238,10 @@ def test_who_is_half_in_when_another_authority_counts_does_not_get_in_by_the_fir
             if when == "before":
                 # The system has it, and nobody has read it yet.
                 if name == "HTTPS":
-                    await at_rest(server, half, said, new)
+                    async with Rest(server):
+                        half.end(said)
+                        reload(server, new.tls("b"))
+                    await passed(server)
                 else:
                     half.end(said)
                     reload(server, new.tls("b"))
@@ -252,19 +273,58 @@ async def passed(server: Server) -> None:
     )
 
 
-async def at_rest(server: Server, half: Half, said: bytes, new: Authority) -> None:
-    """Let it be said, and the broker reloaded, while the gateway's own loop stands still."""
-    loop = gateway_of(server)._loop
-    still, go_on = asyncio.Event(), asyncio.Event()
-    here = asyncio.get_running_loop()
+class Rest:
+    """While it is entered the gateway's own loop stands still."""
 
-    def stand() -> None:
-        here.call_soon_threadsafe(still.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), here).result(TIMEOUT)
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = gateway_of(server)._loop
+        self._here = asyncio.get_running_loop()
+        self._still, self._go_on = asyncio.Event(), threading.Event()
 
-    loop.call_soon_threadsafe(stand)
-    await still.wait()
-    half.end(said)
-    reload(server, new.tls("b"))
-    go_on.set()
-    await passed(server)
+    def begin(self) -> None:
+        """For the gateway's loop."""
+        self._here.call_soon_threadsafe(self._still.set)
+        self._go_on.wait(TIMEOUT)
+
+    async def __aenter__(self) -> Rest:
+        self._loop.call_soon_threadsafe(self.begin)
+        await self._still.wait()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._go_on.set()
+
+    async def then(self) -> Rest:
+        """Let it go on with what it has heard of by now, and stand still before that is done."""
+        another = Rest(self._server)
+        # Whatever it hears of now comes after the first, and before what that asks for.
+        self._loop.call_soon_threadsafe(self._loop.call_soon, another.begin)
+        self._go_on.set()
+        await another._still.wait()
+        return another
+
+
+def test_what_is_asked_just_when_another_authority_counts_is_not_done_by_the_first(old, new):
+    """A stream would go on for as long as nobody ends it."""
+
+    async def test():
+        async with closed(old, EVERYTHING, http=OPEN, tls=old.tls("b")) as server:
+            at, said = door(server, "HTTPS")
+            kept = await asyncio.to_thread(Half, at, shows(old, new, ssl.TLSVersion.TLSv1_3))
+            await asyncio.to_thread(kept.begin)
+            assert (await asyncio.to_thread(kept.say, said)).startswith(b"HTTP/1.1 200 ")
+            await passed(server)
+            async with Rest(server) as rest:
+                kept.end(STREAM)
+                async with await rest.then():
+                    # It has been read, and who asks is looked at next.
+                    reload(server, new.tls("b"))
+            heard = await asyncio.to_thread(kept.more)
+            while b"HTTP/1.1 " not in heard:
+                heard += await asyncio.to_thread(kept.more)
+            assert b"HTTP/1.1 401 " in heard
+            assert not server.guests
+            kept.line.close()
+
+    run(test)

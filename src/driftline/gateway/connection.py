@@ -189,15 +189,15 @@ class Visit(_Reading, H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         listening = self._all.listening
         assert listening is not None
-        counts = listening.counts(transport.get_extra_info("sslcontext"))
-        if not counts or not self._all.make_room():
+        tls = transport.get_extra_info("sslcontext")
+        if not listening.counts(tls) or not self._all.make_room():
             self._all.turned_away += 1
             transport.abort()
             return
         self.since = self.loop.time()
         # What proves who it is, if not a token; requests see it as a part of their state.
         certificate = transport.get_extra_info("peercert")
-        self.app_state = {**self.app_state, "certificate": certificate or None}
+        self.app_state = {**self.app_state, "certificate": certificate or None, "tls": tls}
         super().connection_made(transport)
         self._wait_for_head()
 

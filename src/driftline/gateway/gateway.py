@@ -54,7 +54,7 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         assert config.http is not None
         self.http = config.http
-        self._tls = None if config.tls is None else config.tls.server()
+        self._is_secure = config.tls is not None
         self._state = Connections(self.http)
         self._thread: threading.Thread | None = None
         self._listening: Listening | None = None
@@ -85,7 +85,7 @@ class Gateway:
         logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
         self.visitors = Visitors(self.server, self.http)
         settings = settings_of(self._app(), self.http)
-        self._listening = listen(settings, self._state, sockets, self._tls, self._unheard)
+        self._listening = listen(settings, self._state, sockets, self.server.tls, self._unheard)
 
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
@@ -100,8 +100,8 @@ class Gateway:
         """See `Door`."""
         if self._listening is None:
             return
-        if config.tls is not None and self._tls is not None:
-            self._loop.call_soon_threadsafe(self._listening.renew, config.tls.server())
+        if config.tls is not None:
+            self._loop.call_soon_threadsafe(self._listening.renew, self.server.tls)
         self._loop.call_soon_threadsafe(self._state.shut)
 
     def handles(self, handler: str) -> bool:
@@ -113,7 +113,7 @@ class Gateway:
 
     def facts(self) -> dict[str, object]:
         """See `Door`."""
-        return {"http": f"http{'s' if self._tls else ''}://{self.address}"}
+        return {"http": f"http{'s' if self._is_secure else ''}://{self.address}"}
 
     def counts(self) -> list[Count]:
         """See `Door`. From another thread: each is a number that is read at once."""

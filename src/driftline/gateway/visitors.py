@@ -102,6 +102,9 @@ class Visitors:
             if token:
                 proven = self._of_token(token, identities)
             else:
+                # Read after `identities`: when they change, certificates have changed before.
+                if certificate is not None and connection.state.tls is not self._server.tls:
+                    raise NotAuthenticated("certificates have changed")
                 proven = identities.proven("", certificate)
             host = "" if peer is None else peer.host
             return Proof(proven, identities, taker(proven.identity, host))

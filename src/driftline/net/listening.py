@@ -77,11 +77,6 @@ class Listening:
         return address_of(self._sockets[0])
 
     @property
-    def is_secure(self) -> bool:
-        """Is it by TLS?"""
-        return self._tls is not None
-
-    @property
     def entering(self) -> int:
         """How many are not through with TLS."""
         return len(self._entering)
@@ -101,7 +96,7 @@ class Listening:
         for knocked in self._entering.values():
             knocked.end()
 
-    def renew(self, tls: ssl.SSLContext) -> None:
+    def renew(self, tls: ssl.SSLContext | None) -> None:
         """Let others in by these certificates, and end those who are not through with TLS."""
         self._tls = tls
         while self._entering:

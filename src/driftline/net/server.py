@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -112,6 +113,8 @@ class Server:
         self.sampling = Sampling(self.clock)
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
+        self.tls: ssl.SSLContext | None = None
+        """By which those who connect get in now, at whatever door; another when it is read anew."""
         self._listening: Listening | None = None
         self.commits: GroupCommit | None = None
         self._health: Health | None = None
@@ -172,10 +175,11 @@ class Server:
     async def _listen(self) -> None:
         """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
         config = self.config
+        self.tls = None if config.tls is None else config.tls.server()
         self._listening = Listening(
             bound(config.listen),
             lambda: Connection(self),
-            tls=None if config.tls is None else config.tls.server(),
+            tls=self.tls,
             patience=self.limits.greeting,
             most=self.limits.strangers,
             unheard=self.unheard,
@@ -203,7 +207,9 @@ class Server:
         Whoever is connected must come again: what they asked for was asked under the old ones.
         """
         identities = Identities(config)
-        tls = None if config.tls is None else config.tls.server()
+        if config.tls is not None and self.tls is not None:
+            # First of all: another door, in its own thread, may ask meanwhile who is believed.
+            self.tls = config.tls.server()
         self.config = replace(
             self.config,
             tls=config.tls,
@@ -219,12 +225,12 @@ class Server:
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
             guest.connection.close("who may do what has changed")
-        if tls is not None:
+        if config.tls is not None:
             # They were believed, or are about to be, by other certificates.
             for stranger in [*self.strangers]:
                 stranger.turn_away("certificates have changed")
-            if self._listening is not None and self._listening.is_secure:
-                self._listening.renew(tls)
+            if self._listening is not None:
+                self._listening.renew(self.tls)
             for link in self.links.values():
                 link.again("certificates have changed")
         for door in self.doors:
