@@ -26,6 +26,7 @@ EXAMPLES = [
     errors.NotAuthenticated("the token has expired"),
     errors.NotAllowed("alice", "publish a quote"),
     errors.LimitReached("subscriptions", 7),
+    errors.ReasonLeftOff("NotAllowed"),
     errors.BrokerFailed("paris", "cannot listen"),
     errors.CannotListen("127.0.0.1:7400", "address already in use"),
     errors.Unreachable("driftline://127.0.0.1:7400", "no answer within 10 s"),

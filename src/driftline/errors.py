@@ -7,6 +7,7 @@
     ├── ParameterError          parameters missing, extra or ill-typed; nothing changed
     ├── TableError              a row, key or table declaration that cannot be honoured
     ├── NotAdvertised           a publisher said something it had not advertised
+    ├── ReasonLeftOff           an event was refused, behind so many others that it is not said why
     ├── NotSupported            understood, but not executed by this part of Driftline
     ├── SubscriptionEnded       an operation on a cancelled subscription
     ├── FileRefused             a file of events or subscriptions that cannot be read
@@ -123,6 +124,21 @@ class NotAdvertised(DriftlineError):
 
     def __str__(self) -> str:
         return f"{self.party!r} published a {self.event_type} it had not advertised: {self.problem}"
+
+
+class ReasonLeftOff(DriftlineError):
+    """An event was refused, among so many that only the reasons of the first are told.
+
+    >>> print(ReasonLeftOff("NotAllowed"))
+    refused (NotAllowed): of so many only the first are told why
+    """
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.error = error
+
+    def __str__(self) -> str:
+        return f"refused ({self.error}): of so many only the first are told why"
 
 
 class NotSupported(DriftlineError):

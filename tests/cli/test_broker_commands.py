@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+import driftline as dl
 from tests.processes import READY, Running, served, until
 
 TEXT = "SELECT * FROM quote WHERE price < :limit"
@@ -114,6 +115,20 @@ def test_many_are_published_from_a_file_and_what_is_no_event_is_named(driftline,
     words = ("sub", london, "SELECT * FROM many", "--durable", "many", "--count", 2, "--json")
     ran = driftline(*words, "--for", 30, "--forget")
     assert [json.loads(line)["values"]["x"] for line in ran.out.splitlines()] == [1, 2]
+
+
+def test_of_what_a_broker_refuses_every_event_is_counted(driftline, tmp_path, london):
+    path = tmp_path / "rows.jsonl"
+    # Rows without their key.
+    rows = [f'{{"type": "{"t" if n % 4 else "many"}", "n": {n}}}\n' for n in range(2400)]
+    path.write_text("".join(rows))
+    with dl.connect(london) as client:
+        client.declare("t", "k")
+    ran = driftline("pub", london, "--file", path, "--json")
+    assert (ran.code, ran.data["published"], ran.data["refused"]) == (4, 600, 1800)
+    assert "line 2" in ran.err
+    ran = driftline("pub", london, "t", "n=1")
+    assert (ran.code, ran.out) == (4, "")
 
 
 def test_top_says_what_a_broker_does(driftline, london):

@@ -166,6 +166,29 @@ def test_of_several_the_sound_ones_are_published_and_the_others_named():
     assert [one.attributes["n"] for one in events] == [1, 4]
 
 
+def test_each_of_very_many_that_are_refused_is_counted_as_refused():
+    """Also those that are not named."""
+
+    async def test():
+        async with (
+            served(http={**OPEN, "body_bytes": 1_000_000}) as server,
+            dl.connect(address(server)) as client,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            await client.declare("t", "k")
+            some = [{"type": "t" if n % 3 else "tick", "n": n} for n in range(6_000)]
+            said = await web.post("/v1/events", json=some)
+            assert said.status_code == 422
+            body = said.json()
+            assert body["published"] == server.counters.published == 2_000
+            assert body["detail"].startswith("4000 refused, the first at 1: table t: ")
+            assert [one["index"] for one in body["refused"]] == [n for n in range(1_500) if n % 3]
+            assert body["left_off"] == 3_000
+            assert (await web.post("/v1/events", json=some[:300])).json().get("left_off") is None
+
+    run(test())
+
+
 def test_a_line_that_is_no_json_is_refused_by_itself():
     lines = b'{"type": "tick", "n": 1}\n{bad\n\xff\n{"type": "tick", "n": 2}'
     events, (answer,) = told([(of_type("application/x-ndjson"), lines)])

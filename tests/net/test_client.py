@@ -17,7 +17,9 @@ from driftline.errors import (
     InvalidValue,
     LimitReached,
     NotAllowed,
+    ReasonLeftOff,
     SubscriptionEnded,
+    TableError,
     Unreachable,
 )
 from driftline.net.config import Peer
@@ -112,6 +114,59 @@ def test_who_may_not_is_refused_and_stays_connected():
                     await c.publish_many(mixed)
                 assert (await s.next(5)).values == {"x": 2}
                 assert s.pending() == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_each_of_very_many_that_are_refused_is_refused(once):
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("t", "k")
+            # Rows of a table without their key, and events in between.
+            some = [
+                dl.Event("t" if n % 5 else "q", {"n": n}, id=f"{n}", source="here")
+                for n in range(1000)
+            ]
+            found = await c.publish_each(some, once=once)
+            refused = [at for at, one in enumerate(found) if one is not None]
+            assert refused == [n for n in range(1000) if n % 5]
+            assert {type(one) for one in found} == {type(None), TableError}
+            assert server.counters.refused == 800
+            assert server.counters.published == 200
+
+    run(main)
+
+
+def test_the_reasons_of_those_that_are_refused_for_different_ones_are_left_off():
+    class Wary(Anyone):
+        def publish(self, party: str, type: str, attributes: object) -> None:
+            if type.startswith("t"):
+                raise NotAllowed(party, f"publish {type}")
+
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            server.broker.access = Wary()
+            some = [dl.Event(f"t{n}", {"n": n}) for n in range(300)]
+            found = await c.publish_each([*some, dl.Event("q", {"n": 1})])
+            assert found[-1] is None
+            assert [str(one).rpartition(" ")[2] for one in found[:100]] == [
+                f"t{n}" for n in range(100)
+            ]
+            assert {type(one) for one in found[100:-1]} == {ReasonLeftOff}
+            assert {one.error for one in found[100:-1]} == {"NotAllowed"}
+
+    run(main)
+
+
+def test_of_more_than_go_out_at_once_those_behind_one_that_is_refused_are_published():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("t", "k")
+            rows = [dl.Event("t", {"n": 0}), *(dl.Event("q", {"n": n}) for n in range(10_500))]
+            with pytest.raises(TableError):
+                await c.publish_many(rows)
+            assert server.counters.published == 10_500
 
     run(main)
 

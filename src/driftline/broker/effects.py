@@ -155,7 +155,7 @@ class Reply:
     denied: int = 0
     """How many were refused."""
     problems: tuple[tuple[int, DriftlineError], ...] = ()
-    """Of many events, which were not and why; the first of them."""
+    """Of many events, every one that was refused, by its place, and why."""
 
 
 @dataclass(frozen=True, slots=True)

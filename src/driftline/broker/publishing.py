@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 _REFUSED = (InvalidValue, NotAdvertised, NotAllowed, TableError)
 _SMALL, _FEW = 1 << 20, 50
-_PROBLEMS_MAX = 100
-"""So many refusals of one batch are told with their reasons."""
 
 
 @dataclass(slots=True)
@@ -233,7 +231,7 @@ class Publishing:
             events=done.taken - known - len(done.problems) - done.again,
             came=done.taken,
             denied=len(done.problems),
-            problems=tuple(done.problems[:_PROBLEMS_MAX]),
+            problems=tuple(done.problems),
         )
         return [*done.said, reply]
 

@@ -16,7 +16,7 @@ from driftline.cli.broker import AuthorityOption, WithinOption, addressed, conne
 from driftline.cli.broker import run as run_loop
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import plain, print_facts, print_json, progress, stderr
-from driftline.errors import FileRefused
+from driftline.errors import FileRefused, JournalError, Unreachable
 from driftline.files import BATCH, count_events, read_events
 from driftline.language.columns import Problem, events_of_texts
 from driftline.model.event import Event
@@ -60,7 +60,8 @@ def publish(
     driftline pub london.example.org:7400 --file events.jsonl --rate 1000
 
     A value is typed as in JSON: 9.5, true, "7", {"@time": "2026-01-31T09:30:00Z"}; other words are
-    texts. Lines that are no events are passed over, named, and end it with 4 when all is done.
+    texts. Lines that are no events, or that the broker refuses, are passed over, counted, and the
+    first of them named; it ends with 4 when all is done.
     """
     address, rest = addressed(words or [])
     if (file is None) != bool(rest):
@@ -74,7 +75,7 @@ def publish(
         batches, total = _standard_input(default_type), None
     else:
         batches, total = read_events(file, default_type), count_events(file)
-    work = _Work(batches, rate, once)
+    work = _Work(batches, rate, once=once, alone=file is None)
 
     async def publishing() -> None:
         async with connecting(address, authority, within) as client:
@@ -92,16 +93,19 @@ def publish(
     }
     (print_json if json else print_facts)(facts)
     if work.refused:
-        raise FileRefused(str(file), work.first, f"{work.refused} lines are no events")
+        raise FileRefused(str(file), work.first, f"{work.refused} lines were not published")
 
 
 class _Work:
     """Events on their way out, and what became of them."""
 
-    def __init__(self, batches: Iterator[list[Numbered]], rate: float | None, once: bool) -> None:
+    def __init__(
+        self, batches: Iterator[list[Numbered]], rate: float | None, *, once: bool, alone: bool
+    ) -> None:
         self._batches = batches
         self._rate = rate
         self._once = once
+        self._alone = alone
         self.broker = ""
         self.published = 0
         self.refused = 0
@@ -114,24 +118,39 @@ class _Work:
         piece = _PIECE if self._rate is None else max(1, min(_PIECE, int(self._rate / 20)))
         begun = time.monotonic()
         for batch in self._batches:
-            events = [event for event in map(self._checked, batch) if event is not None]
+            events = [one for one in map(self._event, batch) if one is not None]
             for at in range(0, len(events), piece):
                 some = events[at : at + piece]
-                self.published += await client.publish_many(some, once=self._once)
+                await self._publish(client, some)
                 bars.update(task, completed=self.published + self.refused)
                 if self._rate is not None:
                     due = begun + self.published / self._rate
                     await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    def _checked(self, one: Numbered) -> Event | None:
+    def _event(self, one: Numbered) -> tuple[int, Event] | None:
         number, event = one
         if isinstance(event, Event):
-            return event
+            return number, event
+        self._refuse(number, event)
+        return None
+
+    async def _publish(self, client: Client, some: list[tuple[int, Event]]) -> None:
+        found = await client.publish_each([event for _, event in some], once=self._once)
+        for (number, _), problem in zip(some, found, strict=True):
+            if problem is None:
+                self.published += 1
+            elif self._alone or client.is_over or isinstance(problem, Unreachable | JournalError):
+                # One alone is refused with its own code; of what is no refusal nobody knows what
+                # has become of it.
+                raise problem
+            else:
+                self._refuse(number, problem)
+
+    def _refuse(self, number: int, why: object) -> None:
         self.first = self.first or number
         self.refused += 1
         if self.refused <= _SHOWN:
-            stderr.print(plain(f"warning: line {number}: {event}", "yellow"))
-        return None
+            stderr.print(plain(f"warning: line {number}: {why}", "yellow"))
 
 
 def _standard_input(default_type: str | None) -> Iterator[list[Numbered]]:

@@ -209,17 +209,23 @@ class Client:
     async def publish_many(self, events: Iterable[Event], *, once: bool = False) -> int:
         """Publish many; how many there were, when all are acknowledged. `once`: see `publish`.
 
-        If some are refused, the first reason is raised; the others have been published.
+        If some are refused, the first reason is raised when all is done; the others have been
+        published. `publish_each` says what became of each.
         """
         waiting: list[asyncio.Future[None]] = []
         total = 0
+        first: DriftlineError | None = None
         for event in events:
-            waiting.append(await self._started(event, once=once))
+            waiting.append(await self._begun(event, once=once))
             total += 1
-            if len(waiting) >= 10_000:
-                await _all(waiting)
-                waiting = []
-        await _all(waiting)
+            if len(waiting) >= 10_000 or self._talk.is_over:
+                problem = await _first_of(waiting)
+                first, waiting = first or problem, []
+                self._talk.check_open()
+        problem = await _first_of(waiting)
+        first = first or problem
+        if first is not None:
+            raise first
         return total
 
     async def publish_each(
@@ -228,12 +234,7 @@ class Client:
         """Publish some, in order; what became of each: None, or why it was refused."""
         waiting: list[asyncio.Future[None]] = []
         for event in events:
-            try:
-                waiting.append(await self._started(event, once=once))
-            except DriftlineError as problem:
-                # It cannot be said at all: that is nothing that the others need suffer from.
-                waiting.append(asyncio.get_running_loop().create_future())
-                waiting[-1].set_exception(problem)
+            waiting.append(await self._begun(event, once=once))
             if not len(waiting) % 1000:
                 await asyncio.sleep(0)  # Whoever shares the loop is not to wait for all of them.
         found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -241,6 +242,15 @@ class Client:
             if isinstance(one, BaseException) and not isinstance(one, DriftlineError):
                 raise one
         return [one if isinstance(one, DriftlineError) else None for one in found]
+
+    async def _begun(self, event: Event, *, once: bool) -> asyncio.Future[None]:
+        try:
+            return await self._started(event, once=once)
+        except DriftlineError as problem:
+            # It cannot be said at all: that is nothing that the others need suffer from.
+            refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            refused.set_exception(problem)
+            return refused
 
     async def _started(self, event: Event, *, once: bool) -> asyncio.Future[None]:
         publisher = self._talk.publisher
@@ -331,11 +341,15 @@ def _looked_at(done: asyncio.Future[None]) -> None:
         done.exception()
 
 
-async def _all(waiting: list[asyncio.Future[None]]) -> None:
-    found = await asyncio.gather(*waiting, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
+async def _first_of(waiting: list[asyncio.Future[None]]) -> DriftlineError | None:
+    """The first problem, when it is known what became of all."""
+    first: DriftlineError | None = None
+    for one in await asyncio.gather(*waiting, return_exceptions=True):
+        if isinstance(one, DriftlineError):
+            first = first or one
+        elif isinstance(one, BaseException):
             raise one
+    return first
 
 
 def _event(given: object) -> Event:

@@ -17,7 +17,7 @@ from driftline.wire.asking import Reply, encode_form, problem_of
 from driftline.wire.compact import write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
 from driftline.wire.limits import ATTRIBUTES_MAX
-from driftline.wire.publishing import HEAD, batch
+from driftline.wire.publishing import HEAD, batch, refusals_of
 from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
 
 BATCH_BYTES = 1 << 17
@@ -153,7 +153,7 @@ class Publisher:
         if self._bytes <= UNANSWERED_BYTES:
             self._room.set()
         refused = problem_of(reply.error, reply.facts) if reply.error else None
-        problems = {at: problem_of(name, facts) for at, name, facts in reply.value or ()}
+        problems = refusals_of(reply.value)
         for at, done in enumerate(one.waiting):
             problem = refused or problems.get(at)
             if done.done():

@@ -54,6 +54,7 @@ class Did(msgspec.Struct, forbid_unknown_fields=True):
     silent: list[str] | UnsetType = UNSET
     published: int | UnsetType = UNSET
     refused: list[bodies.Refusal] | UnsetType = UNSET
+    left_off: int | UnsetType = UNSET
     interested: bool | UnsetType = UNSET
 
 

@@ -299,6 +299,7 @@ class Problem(Struct):
     silent: list[str] | UnsetType = UNSET
     published: int | UnsetType = UNSET
     refused: list[Refusal] | UnsetType = UNSET
+    left_off: int | UnsetType = UNSET
 
 
 def described(one: Durable) -> Described:

@@ -27,6 +27,7 @@ from driftline.errors import (
     NotEffective,
     NotSupported,
     ParameterError,
+    ReasonLeftOff,
     SubscriptionEnded,
     TableError,
     Unreachable,
@@ -84,6 +85,8 @@ def problem_of(error: DriftlineError) -> Refused:
     if isinstance(error, InvalidValue) and error.where == "durable" and "name of" in error.wanted:
         # Whether nobody has it, or another: the same.
         return Refused(404, "there is no durable subscription of yours by this name", "unknown")
+    if isinstance(error, ReasonLeftOff):
+        return Refused(422, str(error), _kind(error.error))
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     facts: dict[str, Any] = {}
     if isinstance(error, LanguageError) and error.line is not None:
@@ -95,10 +98,9 @@ def problem_of(error: DriftlineError) -> Refused:
         headers["WWW-Authenticate"] = "Bearer"
     elif status in (429, 503):
         headers["Retry-After"] = "1"
-    return Refused(status, str(error), _kind(error), facts, headers)
+    return Refused(status, str(error), _kind(type(error).__name__), facts, headers)
 
 
-def _kind(error: DriftlineError) -> str:
+def _kind(name: str) -> str:
     """`NotAllowed` as `not-allowed`."""
-    name = type(error).__name__
     return "".join(f"-{one.lower()}" if one.isupper() else one for one in name).lstrip("-")

@@ -65,7 +65,7 @@ async def publish(asked: Asked) -> Response:
         raise refused
     check_known(asked.client, problems)
     if problems:
-        raise _some_refused(problems, len(written) - len(problems))
+        raise _some_refused(problems, len(written))
     return answer(Published(len(written)))
 
 
@@ -106,13 +106,24 @@ def check_known(client: Client, problems: Mapping[int, DriftlineError]) -> None:
             raise Refused(503, why, headers={"Retry-After": "5"}) from one
 
 
-def refusals(problems: Mapping[int, DriftlineError]) -> list[Refusal]:
-    """Those that were refused, as it is said."""
+def outcome(problems: Mapping[int, DriftlineError], written: int) -> dict[str, Any]:
+    """How many were published of so many, and which were not: the first of these by their places,
+    and how many others there are.
+    """
+    said: dict[str, Any] = {"published": written - len(problems)}
+    if problems:
+        said["refused"] = _refusals(problems)
+    if len(problems) > REFUSALS_MOST:
+        said["left_off"] = len(problems) - REFUSALS_MOST
+    return said
+
+
+def _refusals(problems: Mapping[int, DriftlineError]) -> list[Refusal]:
     found = []
-    for at, problem in sorted(problems.items()):
+    for at, problem in sorted(problems.items())[:REFUSALS_MOST]:
         known = problem_of(problem)
         found.append(Refusal(at, f"urn:driftline:problem:{known.kind}", known.detail))
-    return found[:REFUSALS_MOST]
+    return found
 
 
 def _once(said: str) -> bool:
@@ -146,8 +157,9 @@ def _line(line: bytes) -> Any:
         return problem
 
 
-def _some_refused(problems: dict[int, DriftlineError], published: int) -> Refused:
+def _some_refused(problems: dict[int, DriftlineError], written: int) -> Refused:
     """Several were published, and some of them refused."""
-    said = refusals(problems)
-    detail = f"{len(problems)} refused, the first at {said[0].index}: {said[0].detail}"
-    return Refused(422, detail, "some-refused", {"published": published, "refused": said})
+    said = outcome(problems, written)
+    first = said["refused"][0]
+    detail = f"{len(problems)} refused, the first at {first.index}: {first.detail}"
+    return Refused(422, detail, "some-refused", said)

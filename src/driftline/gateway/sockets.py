@@ -28,7 +28,7 @@ from driftline.gateway.bodies import read_json, values_of
 from driftline.gateway.connection import STALLED
 from driftline.gateway.pages import check_page
 from driftline.gateway.problems import Refused, problem_of
-from driftline.gateway.publishing import check_known, published, refusals
+from driftline.gateway.publishing import check_known, outcome, published
 from driftline.gateway.streams import begun, number_of
 from driftline.gateway.visitors import PROTOCOL
 from driftline.language.notified import notification_to
@@ -318,10 +318,7 @@ class _Talk:
     async def _publish(self, said: talk.Publish) -> dict[str, Any]:
         problems = await published(self._client, said.events, once=said.once)
         check_known(self._client, problems)
-        found: dict[str, Any] = {"published": len(said.events) - len(problems)}
-        if problems:
-            found["refused"] = refusals(problems)
-        return found
+        return outcome(problems, len(said.events))
 
     async def _advertise(self, said: talk.Advertise) -> dict[str, Any]:
         self._check_free(said.id)

@@ -306,26 +306,17 @@ class Guest:
             self.connection.close(str(refused))
             return
         at = 0
+        problems = deque(reply.problems)
         for batch in batches:
+            whole = batch.whole or Whole(batch.request)
             end = at + batch.count
-            mine = [(n - at, one) for n, one in reply.problems if at <= n < end]
+            while problems and problems[0][0] < end:
+                place, problem = problems.popleft()
+                whole.refusals.add(whole.at + place - at, problem)
+            whole.at += batch.count
             at = end
-            if batch.whole is not None:
-                self._answer_part(batch.whole, batch, mine)
-            elif batch.request:
-                self._answer(batch.request, mine)
-
-    def _answer_part(
-        self, whole: Whole, part: _Sent, problems: list[tuple[int, DriftlineError]]
-    ) -> None:
-        whole.problems += [(whole.at + n, one) for n, one in problems]
-        whole.at += part.count
-        if part.is_last and whole.request:
-            self._answer(whole.request, whole.problems)
-
-    def _answer(self, request: int, problems: list[tuple[int, DriftlineError]]) -> None:
-        said = [[n, type(one).__name__, list(one.args)] for n, one in problems]
-        self._reply(asking.Reply(request, said or None))
+            if batch.is_last and whole.request:
+                self.reply(whole.request, whole.refusals.said())
 
     def _pace(self, events: int) -> None:
         """Hold it back if it is faster than it may be, until it is not."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from driftline.errors import DriftlineError
+from driftline.wire.publishing import Refusals
 
 SECONDS = 0.002
 """Of one slice."""
@@ -34,7 +34,7 @@ class Whole:
 
     request: int
     at: int = 0
-    problems: list[tuple[int, DriftlineError]] = field(default_factory=list)
+    refusals: Refusals = field(default_factory=Refusals)
 
 
 class Batch(NamedTuple):
