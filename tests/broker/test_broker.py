@@ -117,6 +117,32 @@ def test_what_a_suspended_party_missed_is_flagged_also_after_a_crash() -> None:
     assert not of(Deliver, again.handle(Resume("r"), "p", 0))
 
 
+def test_of_what_is_kept_the_bytes_are_limited_too_and_what_is_missing_is_flagged() -> None:
+    settings = Settings(keep_bytes=4_000)
+    journal: dict = {}
+    broker = Broker("a", settings=settings)
+    large = [Event("q", {"x": x, "text": "x" * 1_500}, time=x) for x in range(1, 6)]
+    # One alone that is larger than all may be is kept.
+    huge = Event("q", {"x": 6, "text": "x" * 10_000}, time=6)
+    asked = (Subscribe("r", "s", X), Suspend("r"), *(Publish("", one) for one in large))
+    for one in asked:
+        for store in of(Store, broker.handle(one, "p", 0)):
+            journal.update(store.values)
+    assert broker.edge.parties["p"].dropped == 3
+    again = Broker(
+        "a", 2, settings, {key: value for key, value in journal.items() if value is not None}
+    )
+    for one in (broker, again):
+        one._check()
+        told = of(Deliver, one.handle(Resume("r"), "p", 0))
+        assert [(each.event.attributes["x"], each.gap) for each in told] == [(4, True), (5, False)]
+        one.handle(Suspend("r"), "p", 0)
+        one.handle(Publish("", huge), "p", 0)
+        told = of(Deliver, one.handle(Resume("r"), "p", 0))
+        assert [(each.event.attributes["x"], each.gap) for each in told] == [(6, True)]
+        one._check()
+
+
 def test_an_event_that_cannot_travel_is_refused_and_changes_nothing() -> None:
     broker = Broker("a")
     broker.connect("b", Role.PEER, 0)

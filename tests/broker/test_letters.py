@@ -12,7 +12,7 @@ from driftline import Event, parse
 from driftline.broker import requests
 from driftline.broker.broker import Broker
 from driftline.broker.effects import Effect, Store
-from driftline.broker.letters import Letter
+from driftline.broker.letters import Letter, Letters
 from driftline.broker.settings import Settings
 from driftline.model.standing import Standing
 from driftline.net.journal.stored import decode, encode
@@ -21,6 +21,26 @@ PARTY = "alice/alerts"
 MOST = 3
 SETTINGS = Settings(dead=MOST, keep=1000)
 STANDING = Standing.of(parse("SELECT * FROM q"), {}, 0)
+
+
+def test_of_too_many_bytes_the_oldest_is_forgotten_and_counted() -> None:
+    stored: dict = {}
+    letters = Letters(most=100, most_bytes=3_000, put=stored.__setitem__)
+    for id in ("1", "2", "3"):
+        letters.bury(PARTY, Letter(id, "why", 1, 0, b"x" * 1_000))
+        letters._check()
+    assert ([one.id for one in letters], letters.forgotten) == (["2", "3"], 1)
+    # Tried again, it takes no more than before.
+    letters.bury(PARTY, Letter("3", "why", 2, 0, b"x" * 1_000))
+    assert len(letters) == 2
+    letters.bury(PARTY, Letter("4", "why", 1, 0, b"x" * 10_000))
+    assert ([one.id for one in letters], letters.forgotten) == (["4"], 3)
+    assert [key for key, value in stored.items() if value is None] == [
+        ("dead", PARTY, id) for id in ("1", "2", "3")
+    ]
+    letters.leave(PARTY)
+    letters._check()
+    assert letters.bytes == 0
 
 
 class Disk:

@@ -118,6 +118,68 @@ def test_who_may_not_is_refused_and_stays_connected():
     run(main)
 
 
+def test_parameters_have_a_limit_of_bytes_for_all_of_a_connection_and_of_an_identity(tmp_path):
+    text = "SELECT * FROM q WHERE firm = :firm"
+    limits = Limits(parameter_bytes=5_000)
+
+    def firm(letters: int) -> dict[str, str]:
+        return {"firm": "x" * letters}
+
+    async def main() -> None:
+        journal = str(tmp_path / "journal")
+        async with broker(limits=limits, journal=journal) as server, client(server) as c:
+            one = await c.subscribe(text, firm(2_000))
+            two = await c.subscribe(text, firm(2_000))
+            with pytest.raises(LimitReached, match="5000 bytes of parameters"):
+                await c.subscribe(text, firm(2_000))
+            with pytest.raises(LimitReached):
+                await two.set(**firm(3_000))
+            assert two.params == firm(2_000)
+            await one.set(**firm(1_000))
+            await two.set(**firm(3_000))
+            await two.cancel()
+            await c.subscribe(text, firm(3_500))
+            # Those that are durable have as much for themselves, whichever connection says so.
+            async with client(server) as other:
+                await c.durables.keep("a", text, firm(4_000))
+                with pytest.raises(LimitReached):
+                    await other.durables.keep("b", text, firm(1_000))
+                with pytest.raises(LimitReached):
+                    await other.subscribe(text, firm(1_000), durable="b")
+                with pytest.raises(LimitReached):
+                    await other.durables.keep("a", text, firm(5_000))
+                with pytest.raises(LimitReached):
+                    await other.set("a", firm(5_000))
+                assert [one.name for one in await c.durables.all()] == ["a"]
+                assert await other.set("a", firm(3_000)) == 1
+                server.broker._check()
+        async with broker(limits=limits, journal=journal) as server, client(server) as c:
+            # It is known again what there is.
+            with pytest.raises(LimitReached):
+                await c.durables.keep("b", text, firm(2_000))
+            await c.durables.drop("a")
+            await c.durables.keep("b", text, firm(2_000))
+            server.broker._check()
+
+    run(main)
+
+
+def test_what_is_kept_has_a_limit_of_bytes_and_what_is_missing_is_told():
+    async def main() -> None:
+        async with broker(limits=Limits(kept_bytes=5_000)) as server, client(server) as c:
+            await c.durables.keep("d", "SELECT * FROM q")
+            for n in range(5):
+                await c.publish(dl.Event("q", {"n": n, "text": "x" * 2_000}))
+            assert (await c.durables.get("d")).kept == 2
+            async with c.subscribe("SELECT * FROM q", durable="d") as s:
+                told = [await s.next(5) for _ in range(3)]
+                assert told[0].kind == "gap"
+                assert [one.values["n"] for one in told[1:]] == [3, 4]
+                assert (await s.counters())["dropped"] == 3
+
+    run(main)
+
+
 @pytest.mark.parametrize("once", [False, True])
 def test_each_of_very_many_that_are_refused_is_refused(once):
     async def main() -> None:

@@ -17,6 +17,7 @@ from driftline.broker.concern import Concern, is_plain
 from driftline.broker.counted import Counted
 from driftline.broker.crowds import Crowds
 from driftline.broker.effects import MISSING, Deliver, DeliverMany, Key
+from driftline.broker.given import Given
 from driftline.broker.parties import Parties
 from driftline.broker.settings import Settings
 from driftline.broker.views import Of, Views
@@ -75,6 +76,7 @@ class Edge:
         "concern",
         "counted",
         "crowds",
+        "given",
         "parties",
         "views",
     )
@@ -89,6 +91,7 @@ class Edge:
         self.views = Views(count, marked=not settings.alone)
         self.concern = Concern()
         self.crowds = Crowds()
+        self.given = Given()
         self.counted = Counted(self.parties.slots)
         # An engine has nobody who would ask.
         self._counting = not settings.alone
@@ -147,6 +150,7 @@ class Edge:
             _add(self._plain, id, standing)
             self._place(id)
         if self._counting:
+            self.given.change(party, {}, standing.params)
             self.counted.begin(id, self._types(standing), self._number(id))
 
     def restate(self, party: str, id: str, standing: Standing, handle: int) -> None:
@@ -179,7 +183,10 @@ class Edge:
 
     def move(self, id: str, standing: Standing, *, quietly: bool = False) -> None:
         """The same subscription under other parameters."""
-        self.concern.end(self._standing[id])
+        before = self._standing[id]
+        if self._counting:
+            self.given.change(self._owner[id], before.params, standing.params)
+        self.concern.end(before)
         self._standing[id] = standing
         self._note(id)
         self.concern.begin(standing)
@@ -187,9 +194,9 @@ class Edge:
             for step_id, step in _steps(id, standing):
                 self._steps.change(step_id, step.params, step.start_us)
         elif id in self.views:
-            before = self.views.interest(id)
+            was = self.views.interest(id)
             after = self.views.move(id, standing, quietly=quietly)
-            if after.statement == before.statement:
+            if after.statement == was.statement:
                 self._plain.change(id, after.params, after.start_us)
             else:
                 _add(self._plain, id, after)
@@ -209,8 +216,10 @@ class Edge:
         """Forget a subscription."""
         if self._counting:
             self.counted.end(id, self._number(id))
-        standing = self._standing.pop(id)
-        party = self.parties[self._owner.pop(id)]
+        standing, owner = self._standing.pop(id), self._owner.pop(id)
+        if self._counting:
+            self.given.change(owner, standing.params, {})
+        party = self.parties[owner]
         del party.ids[id]
         self._handles.pop(id, None)
         if party.durable:
@@ -462,6 +471,8 @@ class Edge:
         self._plain._check()
         self._steps._check()
         if self._counting:
+            said = [(party, self._standing[id].params) for id, party in self._owner.items()]
+            self.given._check(said)
             self.counted._check({id for id in self._standing if self._number(id) is None})
 
 

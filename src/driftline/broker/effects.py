@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
+from driftline.broker.sizes import THING_BYTES, size_of_events, size_of_values
 from driftline.errors import DriftlineError
 from driftline.model.event import Event
 from driftline.model.message import Control, Parcel
@@ -90,6 +91,16 @@ class Deliver:
     def last(self) -> int:
         """Who has had this number has had it."""
         return self.number
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        events = size_of_events(
+            (self.event, *(one for found in self.sequences.values() for one in found))
+        )
+        rows = (row for news in self.news.values() for one in news for row in (one.values, one.old))
+        told = sum(THING_BYTES + size_of_values(row) for row in rows if row is not None)
+        return events + told + size_of_values(self.stamps) + sum(map(len, self.subscriptions))
 
     @property
     def stored(self) -> Deliver:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from driftline.broker.effects import DeliverMany, Run, Waiting
+from driftline.broker.sizes import THING_BYTES
 from driftline.wire.compact import HEAD_BYTES, split_records
 from driftline.wire.notices import GAP, MARKS_FEW
 
@@ -53,6 +54,11 @@ class Kept:
     def stored(self) -> bytes:
         """As they are kept."""
         return self.raw
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        return THING_BYTES + len(self.raw)
 
     def behind(self, lost: Waiting) -> Kept:
         """These, behind some that were forgotten: the first of them says so."""

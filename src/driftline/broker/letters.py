@@ -2,9 +2,9 @@
 
 A *dead letter* is what a handler has given up on: who is to have it did not take it. It is kept, in
 the same store that says that it was had, until its party has it delivered again or throws it away.
-Of too many the oldest is forgotten, and counted.
+Of too many, or too large ones, the oldest is forgotten, and counted.
 
-    >>> letters = Letters(most=2, put=lambda key, value: None)
+    >>> letters = Letters(most=2, most_bytes=1 << 20, put=lambda key, value: None)
     >>> for id in ("7", "8", "9-1"):
     ...     letters.bury("p", Letter(id, "it answered 500", 3, 0, b"{}"))
     >>> [one.id for one in letters], letters.forgotten
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from driftline.broker.effects import Key
+from driftline.broker.sizes import THING_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,26 @@ class Letter:
     again: bool = False
     """Is it to be delivered again?"""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return THING_BYTES + len(self.data) + len(self.why)
+
 
 class Letters:
     """The dead letters of one party, the oldest first."""
 
-    __slots__ = ("_known", "_most", "_put", "forgotten")
+    __slots__ = ("_known", "_most", "_most_bytes", "_put", "bytes", "forgotten")
 
-    def __init__(self, most: int, put: Callable[[Key, object], None]) -> None:
+    def __init__(self, most: int, most_bytes: int, put: Callable[[Key, object], None]) -> None:
         self._known: dict[str, Letter] = {}
         self._most = max(1, most)
+        self._most_bytes = most_bytes
         self._put = put
         self.forgotten = 0
         """How many there were too many."""
+        self.bytes = 0
+        """About how many bytes they take."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -65,9 +74,12 @@ class Letters:
 
     def bury(self, party: str, letter: Letter) -> None:
         """Keep a letter; what was buried before under its id is the same, tried again."""
-        self._known[letter.id] = letter
+        self.restore(letter)
         self._put(("dead", party, letter.id), letter)
-        while len(self._known) > self._most:
+        while len(self._known) > self._most or (
+            # One alone is kept however large it is: no event is larger than a frame.
+            self.bytes > self._most_bytes and len(self._known) > 1
+        ):
             self.discard(party, [next(iter(self._known))])
             self.forgotten += 1
             self._put(("forgotten", party), self.forgotten)
@@ -86,6 +98,7 @@ class Letters:
         found = self._some(ids)
         for one in found:
             del self._known[one.id]
+            self.bytes -= one.size
             self._put(("dead", party, one.id), None)
         return len(found)
 
@@ -111,9 +124,12 @@ class Letters:
             self._put(("forgotten", party), None)
 
     def restore(self, letter: Letter) -> None:
-        """One that an earlier life has kept."""
+        """One that an earlier life has kept, or the same, tried again."""
+        before = self._known.get(letter.id)
+        self.bytes += letter.size - (0 if before is None else before.size)
         self._known[letter.id] = letter
 
     def _check(self) -> None:
         assert len(self._known) <= self._most
+        assert self.bytes == sum(one.size for one in self)
         assert all(id == one.id for id, one in self._known.items())

@@ -11,12 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from driftline.broker.effects import Effect, Key, Reopen, SendParcels
+from driftline.broker.sizes import THING_BYTES, size_of_events
 from driftline.model.message import Parcel
-from driftline.model.value import Value
 from driftline.wire.bundles import Bundle
-
-_PARCEL_BYTES = 200
-_VALUE_BYTES = 50
 
 
 class _Waiting:
@@ -177,10 +174,5 @@ def _events(item: Parcel | Bundle) -> int:
 def _size(item: Parcel | Bundle) -> int:
     """About how many bytes it takes, in memory and in the journal."""
     if isinstance(item, Bundle):
-        return _PARCEL_BYTES + len(item.payload)
-    values = item.event.attributes.values()
-    return _PARCEL_BYTES + sum(map(_value_size, values))
-
-
-def _value_size(value: Value) -> int:
-    return _VALUE_BYTES + (len(value) if isinstance(value, str | bytes) else 0)
+        return THING_BYTES + len(item.payload)
+    return size_of_events((item.event,))

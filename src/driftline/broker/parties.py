@@ -1,9 +1,9 @@
 """Which parties are there, and what waits for each?
 
 What a party was told is kept until it says that it has had it, and so is what comes while it is
-suspended, up to a limit; beyond it the oldest is forgotten, and the next delivery says that there
-is a gap. Of a party that is not durable nothing is kept unless it is suspended, and nothing of it
-survives the broker.
+suspended, up to so many and so many bytes; beyond these the oldest is forgotten, and the next
+delivery says that there is a gap. Of a party that is not durable nothing is kept unless it is
+suspended, and nothing of it survives the broker.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Party:
     waiting: deque[Deliver | Kept] = field(default_factory=deque)
     kept: int = 0
     """How many notices wait."""
+    kept_bytes: int = 0
+    """About how many bytes these take."""
     had: int = 0
     """Up to where the first of those that lie together were had; 0: none of them."""
     generation: int = 0
@@ -48,12 +50,22 @@ class Parties(Mapping[str, Party]):
     If it is certain that whoever is told has it (`alone`), nobody need say so.
     """
 
-    __slots__ = ("_certain", "_dead", "_known", "_limit", "_put", "handled", "slots")
+    __slots__ = (
+        "_certain",
+        "_known",
+        "_limit",
+        "_limit_bytes",
+        "_put",
+        "_settings",
+        "handled",
+        "slots",
+    )
 
     def __init__(self, settings: Settings, put: Callable[[Key, object], None]) -> None:
         self._known: dict[str, Party] = {}
         self._limit = max(1, settings.keep)
-        self._dead = settings.dead
+        self._limit_bytes = settings.keep_bytes
+        self._settings = settings
         self._certain = settings.alone
         self._put = put
         self.slots = Slots()
@@ -75,7 +87,8 @@ class Parties(Mapping[str, Party]):
         """What is known of a party, new or known."""
         party = self._known.get(name)
         if party is None:
-            party = self._known[name] = Party(Letters(self._dead, self._put))
+            dead, dead_bytes = self._settings.dead, self._settings.dead_bytes
+            party = self._known[name] = Party(Letters(dead, dead_bytes, self._put))
             self.slots.enter(name, kept=True)
         return party
 
@@ -132,21 +145,32 @@ class Parties(Mapping[str, Party]):
     def keep(self, name: str, one: Deliver | Kept) -> bool:
         """Keep something until a party has had it; is it to be told now?"""
         party = self._known[name]
-        party.waiting.append(one)
-        party.kept += one.notices
+        self._wait(party, one)
         self._note(party, (one.stored_as, name, str(one.number)), one.stored)
-        while party.kept > self._limit and len(party.waiting) > 1:
+        # The latest is kept however large it is: no event is larger than a frame.
+        while self._is_too_much(party) and len(party.waiting) > 1:
             lost = party.waiting.popleft()
             party.dropped += lost.notices
             self._forget(name, party, lost)
             self._had_some(name, party, 0)
             # It may never have been told: a crash may come before all of this is.
-            first = party.waiting[0] = party.waiting[0].behind(lost)
+            first = party.waiting[0].behind(lost)
+            party.kept_bytes += first.size - party.waiting[0].size
+            party.waiting[0] = first
             self._note(party, (first.stored_as, name, str(first.number)), first.stored)
         return not party.suspended
 
+    def _is_too_much(self, party: Party) -> bool:
+        return party.kept > self._limit or party.kept_bytes > self._limit_bytes
+
+    def _wait(self, party: Party, one: Deliver | Kept) -> None:
+        party.waiting.append(one)
+        party.kept += one.notices
+        party.kept_bytes += one.size
+
     def _forget(self, name: str, party: Party, one: Deliver | Kept) -> None:
         party.kept -= one.notices
+        party.kept_bytes -= one.size
         self._note(party, (one.stored_as, name, str(one.number)), None)
 
     def _had_some(self, name: str, party: Party, number: int) -> None:
@@ -224,7 +248,7 @@ class Parties(Mapping[str, Party]):
         told = self._told(name)
         if self._certain or not party.durable:
             party.waiting.clear()
-            party.kept = 0
+            party.kept = party.kept_bytes = 0
         return told
 
     def redirect(self, name: str, handler: str) -> list[Deliver | DeliverMany]:
@@ -269,9 +293,7 @@ class Parties(Mapping[str, Party]):
                 assert isinstance(value, bytes)
                 waiting.append((key[1], Kept.of(value)))
         for name, one in sorted(waiting, key=lambda pair: pair[1].number):
-            party = self.know(name)
-            party.waiting.append(one)
-            party.kept += one.notices
+            self._wait(self.know(name), one)
 
     def again(self) -> list[Deliver | DeliverMany]:
         """What to tell all parties after a crash: they pass over what they have had."""
@@ -283,5 +305,6 @@ class Parties(Mapping[str, Party]):
         assert {*self.handled} == {name for name, party in self._known.items() if party.handler}
         for party in self._known.values():
             assert party.kept == sum(one.notices for one in party.waiting)
+            assert party.kept_bytes == sum(one.size for one in party.waiting)
             party.letters._check()
             assert not party.had or party.waiting[0].number <= party.had < party.waiting[0].last

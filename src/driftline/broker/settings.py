@@ -20,8 +20,12 @@ class Settings:
     """May a party publish only what it advertised? Then interest goes only where it is met."""
     keep: int = 1000
     """How much is kept for a suspended party."""
+    keep_bytes: int = 256 << 20
+    """About how many bytes that may take."""
     dead: int = 1000
     """How many dead letters are kept for a party."""
+    dead_bytes: int = 64 << 20
+    """About how many bytes they may take."""
     outbox: int = 100_000
     """How many events may be on their way to one link; beyond, the oldest are given up."""
     outbox_bytes: int = 256 << 20

@@ -26,6 +26,9 @@ class Limits:
     """Durable subscriptions of one identity."""
     parameters: int = 1_000
     """Of one subscription."""
+    parameter_bytes: int = 64 << 20
+    """About what the parameters of all subscriptions of one connection take; and likewise of all
+    durable subscriptions of one identity."""
     advertisements: int = 1_000
     """Of one connection."""
     forms: int = 4_096
@@ -37,9 +40,14 @@ class Limits:
     queue_bytes: int = 16 << 20
     """What waits for one connection."""
     kept: int = 100_000
-    """Notifications kept for one durable subscription."""
+    """Notifications kept for one durable subscription; of more the oldest are forgotten, and a gap
+    is told."""
+    kept_bytes: int = 256 << 20
+    """About what these may take."""
     dead: int = 1_000
     """Dead letters kept for one durable subscription; of more the oldest are forgotten."""
+    dead_bytes: int = 64 << 20
+    """About what these may take."""
     handlers: int = 1_000
     """Durable subscriptions that are told through a handler, of all identities together."""
     once: int = 100_000

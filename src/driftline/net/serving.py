@@ -6,7 +6,7 @@ What is refused is refused with a reason, and nothing has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ from driftline.broker.effects import Reply
 from driftline.broker.explaining import explained
 from driftline.broker.parties import Party
 from driftline.broker.policy import Overflow, Policy
+from driftline.broker.sizes import size_of_values
 from driftline.broker.stating import check_executable, rows_of, stated
 from driftline.errors import (
     DriftlineError,
     InvalidValue,
+    LimitReached,
     NotAllowed,
     NotEffective,
     Unreachable,
@@ -109,11 +111,12 @@ class Serving:
         standing = Standing.of(statement, params, now)
         if asked.epoch:
             standing = replace(standing, epoch=asked.epoch)
-        if asked.quietly:
-            guest.quiet.add(asked.handle)
         if asked.durable:
             self._attach(guest, asked, standing)
             return
+        self.check_given(guest.name, {}, params)
+        if asked.quietly:
+            guest.quiet.add(asked.handle)
         id = f"{guest.name}#{asked.handle}"
         guest.handles[asked.handle] = id
         guest.behind.add(asked.handle, policy)
@@ -150,6 +153,8 @@ class Serving:
         else:
             self._keeping.check_number(asked.after)
         server.take_over(party, guest)
+        if asked.quietly:
+            guest.quiet.add(asked.handle)
         guest.handles[asked.handle] = id
         if asked.after:
             server.driver.ask(party, requests.Told(asked.after))
@@ -212,6 +217,7 @@ class Serving:
         check_executable(to.statement, to.params)
         owner = self._server.edge.owner(id)
         assert owner is not None
+        self.check_given(owner, self._server.edge.standing(id).params, to.params)
         handle = 0 if self._server.edge.parties.is_durable(owner) else asked.handle
 
         def done(reply: Reply) -> None:
@@ -379,6 +385,16 @@ class Serving:
             raise InvalidValue("parameters", wanted, str(len(said)))
         given = unpack_all(said, "parameter")
         return {name: value for name, value in given.items() if value is not None}
+
+    def check_given(
+        self, party: str, before: Mapping[str, Value], after: Mapping[str, Value]
+    ) -> None:
+        """Raise if other parameters of a subscription would take too much, with all others."""
+        most = self._server.limits.parameter_bytes
+        more = size_of_values(after) - size_of_values(before)
+        # Whoever has too much, because the limit was another once, may have less of it.
+        if more > 0 and self._server.edge.given.of(party) + more > most:
+            raise LimitReached("bytes of parameters", most)
 
     def _standing(self, guest: Guest, handle: int, durable: str = "") -> tuple[str, Standing]:
         """A subscription by its handle, or any durable one by its name."""
