@@ -5,6 +5,7 @@ The reference counts from the definition: each event is judged by each condition
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from driftline.client.subscription import Subscription
 from driftline.errors import NotAllowed
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
+from driftline.net import turns
 from tests.net.here import address, served
 from tests.net.secured import Authority, client_of, closed
-from tests.net.serving import run
+from tests.net.serving import broker, client, run
 
 FOUR = ("evaluated", "matched", "suppressed", "sent")
 TEXTS = (
@@ -220,6 +222,72 @@ attributes = ["k", "x"]
 who = ["op"]
 may = ["operate"]
 """
+
+
+def test_all_of_very_many_subscriptions_are_shown() -> None:
+    """More than are shown at once, and more than fit a frame."""
+    text = "SELECT * FROM q WHERE firm = :firm"
+
+    async def test() -> None:
+        async with broker() as server, client(server) as c:
+            many = [await c.subscribe(text, {"firm": f"{n}" * 40}) for n in range(300)]
+            for n in range(300):
+                await many[n].set(firm="x" * 40_000)
+            for one in many[::3]:
+                await one.cancel()
+            status = await c.status(subscriptions=True)
+            left = [one._handle for n, one in enumerate(many) if n % 3]
+            assert [one["handle"] for one in status["mine"]] == left
+            assert {len(one["params"]["firm"]) for one in status["mine"]} == {40_000}
+            assert status["subscriptions"] == 200
+            assert (await many[299].counters())["matched"] == 0
+            for n in range(250):
+                await c.durables.keep(f"d{n}", text, {"firm": "x" * 40_000})
+            names = [one.name for one in await c.durables.all()]
+            assert names == sorted(f"d{n}" for n in range(250))
+            assert (await c.durables.get("d249")).kept == 0
+
+    run(test)
+
+
+def test_who_asks_for_all_of_very_many_subscriptions_lets_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        async with broker() as server, client(server) as c, client(server) as other:
+            for n in range(150):
+                await c.subscribe(f"SELECT * FROM q WHERE x > {n}", within=0)
+                await c.durables.keep(f"d{n}", "SELECT * FROM q")
+            # One step in each turn.
+            monkeypatch.setattr(turns, "SECONDS", 1e-9)
+            for asked in (c.status(subscriptions=True), c.durables.all()):
+                task = asyncio.create_task(asked)
+                for _ in range(3):
+                    await other.confirm()
+                assert not task.done()
+                # What it asks behind that is answered behind it.
+                await c.confirm()
+                found = await task
+                assert len(found if isinstance(found, list) else found["mine"]) == 150
+
+    run(test)
+
+
+def test_a_subscription_that_ends_while_it_is_looked_at_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        async with broker() as server, client(server) as c, client(server) as other:
+            for n in range(100):
+                await c.durables.keep(f"d{n:02}", "SELECT * FROM q")
+            monkeypatch.setattr(turns, "SECONDS", 1e-9)
+            task = asyncio.create_task(c.durables.all())
+            await other.confirm()
+            await other.durables.drop("d99")
+            assert not task.done()
+            assert len(await task) == 99
+
+    run(test)
 
 
 def test_a_party_sees_its_own_and_an_operator_the_sums(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class Parties(Mapping[str, Party]):
         "_put",
         "_settings",
         "handled",
+        "kept",
         "slots",
     )
 
@@ -69,6 +70,8 @@ class Parties(Mapping[str, Party]):
         self._certain = settings.alone
         self._put = put
         self.slots = Slots()
+        self.kept = 0
+        """How many notices wait for all of them."""
         self.handled: dict[str, None] = {}
         """Those that have a handler."""
 
@@ -166,10 +169,12 @@ class Parties(Mapping[str, Party]):
     def _wait(self, party: Party, one: Deliver | Kept) -> None:
         party.waiting.append(one)
         party.kept += one.notices
+        self.kept += one.notices
         party.kept_bytes += one.size
 
     def _forget(self, name: str, party: Party, one: Deliver | Kept) -> None:
         party.kept -= one.notices
+        self.kept -= one.notices
         party.kept_bytes -= one.size
         self._note(party, (one.stored_as, name, str(one.number)), None)
 
@@ -248,6 +253,7 @@ class Parties(Mapping[str, Party]):
         told = self._told(name)
         if self._certain or not party.durable:
             party.waiting.clear()
+            self.kept -= party.kept
             party.kept = party.kept_bytes = 0
         return told
 
@@ -303,6 +309,7 @@ class Parties(Mapping[str, Party]):
     def _check(self) -> None:
         self.slots._check()
         assert {*self.handled} == {name for name, party in self._known.items() if party.handler}
+        assert self.kept == sum(party.kept for party in self._known.values())
         for party in self._known.values():
             assert party.kept == sum(one.notices for one in party.waiting)
             assert party.kept_bytes == sum(one.size for one in party.waiting)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from types import TracebackType
@@ -43,6 +43,7 @@ from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, admit, show
 from driftline.wire import asking
+from driftline.wire.asking import HANDLES_MAX
 from driftline.wire.compact import write_record
 from driftline.wire.forms import NO_FORM, Form
 
@@ -318,12 +319,26 @@ class Client:
 
     async def status(self, *, subscriptions: bool = False) -> dict[str, Any]:
         """What there is at the broker, and how busy it is; with what this client subscribed to."""
-        return await self._status(subscriptions)
+        found = await self._status(subscriptions)
+        if subscriptions:
+            shown = {one["handle"] for one in found["mine"]}
+            left = [handle for handle in self._talk.subscriptions if handle not in shown]
+            while left:
+                some = await self._status(True, handles=left[:HANDLES_MAX])
+                found["mine"] += some["mine"]
+                # As many as fit a reply, in the order asked for; none: these have ended.
+                last = some["mine"][-1]["handle"] if some["mine"] else left[:HANDLES_MAX][-1]
+                left = left[left.index(last) + 1 :]
+        return found
 
     async def _status(
-        self, subscriptions: bool, handle: int = 0, *, others: bool = False
+        self,
+        subscriptions: bool,
+        *,
+        others: bool = False,
+        handles: Sequence[int] = (),
     ) -> dict[str, Any]:
-        found = await self._talk.ask(asking.Status, subscriptions, handle, others)
+        found = await self._talk.ask(asking.Status, subscriptions, 0, others, [*handles])
         assert isinstance(found, dict)
         return found
 

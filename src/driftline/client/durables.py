@@ -82,7 +82,10 @@ class Durables:
 
     async def all(self) -> list[Durable]:
         """All of them, by name."""
-        return [_durable(one) for one in await self._ask(by_name.Durables)]
+        found: list[Durable] = []
+        while some := await self._ask(by_name.Durables, "", found[-1].name if found else ""):
+            found += map(_durable, some)
+        return found
 
     async def get(self, name: str) -> Durable:
         """One of them."""

@@ -13,9 +13,10 @@ counted for it while its connection takes everything: what is not in its queue h
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from driftline.broker.access import may_be_told
 from driftline.broker.concern import is_plain
@@ -24,13 +25,21 @@ from driftline.broker.identity import durable_name
 from driftline.model.view import View
 from driftline.net.sight import Sight, sight_of
 from driftline.net.telling import told
+from driftline.wire.asking import HANDLES_MAX
 
 if TYPE_CHECKING:
     from driftline.net.guest import Guest
     from driftline.net.server import Server
 
-SHOWN_MOST = 200
-"""So many subscriptions of an identity are shown at once."""
+SHOWN_MOST = HANDLES_MAX
+"""So many subscriptions are shown at once."""
+SHOWN_LETTERS = 1 << 20
+"""And about so many letters of them, so that they fit a frame."""
+_LOOKED_AT = 16
+"""So many things that wait are looked at in one step."""
+T = TypeVar("T")
+Steps: TypeAlias = Generator[None, None, T]
+"""What is found in short steps, between which others may have their turn."""
 
 
 @dataclass(slots=True)
@@ -45,59 +54,94 @@ class Tally:
     """What its party may not see."""
 
 
-def mine_of(guest: Guest, handle: int = 0) -> list[dict[str, object]]:
-    """The subscriptions of a guest, or one of them, as they are shown to it."""
-    # One that was just refused may not have heard of it yet.
-    edge = guest.server.edge
-    known = [one for one in guest.handles.items() if edge.owner(one[1]) is not None]
-    return [
-        _shown(guest.server, id, guest, known_as)
-        for known_as, id in known
-        if handle in (0, known_as)
-    ]
+def mine_of(guest: Guest, handles: Sequence[int]) -> Steps[list[dict[str, object]]]:
+    """Those of the subscriptions of a guest that it calls so, as they are shown to it; none named:
+    any. The first of them, if there are too many to be shown at once.
+    """
+    shown: list[dict[str, object]] = []
+    letters = 0
+    for handle in handles or [*islice(guest.handles, SHOWN_MOST)]:
+        # It may have ended meanwhile, or was just refused and has not heard of it yet.
+        id = guest.handles.get(handle)
+        if id is None or guest.server.edge.owner(id) is None:
+            continue
+        one = yield from _shown(guest.server, id, guest, handle)
+        if one is None:
+            continue
+        letters += len(str(one))
+        if shown and letters > SHOWN_LETTERS:
+            break
+        shown.append(one)
+    return shown
 
 
-def left_of(server: Server, party: str, sight: Sight | None) -> tuple[int, int]:
+def left_of(server: Server, party: str, sight: Sight | None) -> Steps[tuple[int, int]]:
     """How many things a durable party has not said it has had, and the number of the first.
 
-    Changes of rows that it cannot see are not told it, and so do not count.
+    Changes of rows that it cannot see are not told it, and so do not count. None is left of one
+    that ends meanwhile.
     """
+    yield
     edge = server.edge
+    if party not in edge.parties or edge.owner(f"{party}#0") is None:
+        return 0, 0
     kept, first = edge.parties.left(party)
     statement = edge.standing(f"{party}#0").statement
     if sight is None or not isinstance(statement, View) or statement.columns:
         return kept, first
-    told_of = [
-        one.number
-        for one in edge.parties[party].waiting
-        if isinstance(one, Deliver)
-        and any(told(one, edge, server.forms, lambda id: 1, one.number, sight))
-    ]
-    return len(told_of), told_of[0] if told_of else 0
+    count = first = 0
+    # They are told and had while they are looked at.
+    for at, one in enumerate([*edge.parties[party].waiting]):
+        if not at % _LOOKED_AT:
+            yield
+            if edge.owner(f"{party}#0") is None:
+                return 0, 0
+        if isinstance(one, Deliver) and any(
+            told(one, edge, server.forms, lambda id: 1, one.number, sight)
+        ):
+            count += 1
+            first = first or one.number
+    return count, first
 
 
-def identity_of_guest(guest: Guest) -> list[dict[str, object]]:
+def identity_of_guest(guest: Guest) -> Steps[list[dict[str, object]]]:
     """The subscriptions of whose a guest is: of all its connections, and durable ones.
 
     The first of them, if there are too many to be looked at.
     """
     server = guest.server
-    found = (
+    held = (
         (id, one, handle)
         for one in server.guests.values()
         if one.identity == guest.identity
         for handle, id in one.handles.items()
         if server.edge.owner(id) is not None
     )
-    shown = [_shown(server, id, one, handle) for id, one, handle in islice(found, SHOWN_MOST)]
-    alone = (party for party in server.durable_of(guest.identity) if not server.is_attached(party))
-    for party in islice(alone, max(0, SHOWN_MOST - len(shown))):
-        if server.edge.owner(f"{party}#0") is not None:
-            shown.append(_shown(server, f"{party}#0", None, 0))
+    alone = (
+        (f"{party}#0", None, 0)
+        for party in server.durable_of(guest.identity)
+        if not server.is_attached(party)
+    )
+    shown: list[dict[str, object]] = []
+    letters = 0
+    for id, one, handle in [*islice(chain(held, alone), SHOWN_MOST)]:
+        found = yield from _shown(server, id, one, handle)
+        if found is None:
+            continue
+        letters += len(str(found))
+        if shown and letters > SHOWN_LETTERS:
+            break
+        shown.append(found)
     return shown
 
 
-def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> dict[str, object]:
+def _shown(
+    server: Server, id: str, guest: Guest | None, handle: int
+) -> Steps[dict[str, object] | None]:
+    """A subscription as it is shown; None: it has ended."""
+    yield
+    if server.edge.owner(id) is None or (guest is not None and guest.handles.get(handle) != id):
+        return None
     standing = server.edge.standing(id)
     found: dict[str, object] = {
         "handle": handle,
@@ -110,8 +154,11 @@ def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> dict[st
     name = durable_name(owner)
     if name is not None:
         sight = sight_of(server.broker.access, owner, server.forms)
+        seen, _ = yield from left_of(server, owner, sight)
+        if server.edge.owner(id) is None:
+            return None
         counts = _of_durable(server, id, owner)
-        seen, _ = left_of(server, owner, sight)
+        seen = min(seen, counts["waiting"])
         # What it cannot see is not told it, whether it waits or not.
         counts["suppressed"] += counts["waiting"] - seen
         counts["waiting"] = seen

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ ASKED_MOST = 1000
 """So many questions to all brokers may be open; who has more is not listened to meanwhile."""
 RATE = "rate"
 _DAY = 86_400.0
+_DONE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class Guest:
         self._slices = Slices(server.pace)
         self._later: deque[Batch] = deque()
         """Events that wait for their turn; what came behind them waits, too."""
+        self._work: Iterator[None] | None = None
+        """A request that is being done in turns; so does what came behind it."""
         self.asked: set[str] = set()
         """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
@@ -127,7 +131,7 @@ class Guest:
         """See `Service`."""
         at, limit = 0, self.server.limits.frame_bytes
         batches: list[Batch] = []
-        while not self._later and len(data) - at >= HEAD_BYTES:
+        while not self._is_busy() and len(data) - at >= HEAD_BYTES:
             kind, size = head_of(data, at, limit)
             end = at + HEAD_BYTES + size
             if end > len(data):
@@ -144,7 +148,7 @@ class Guest:
             else:
                 self._publish(batches)
                 batches = []
-                if self._later:
+                if self._is_busy():
                     break
                 if kind is Kind.ONCE:
                     self._publish([_batch(data[at + HEAD_BYTES : end])._replace(once=True)])
@@ -241,10 +245,33 @@ class Guest:
             self._slices.took(one.events, time.thread_time() - worked)
             turns.spend(began)
 
+    def _is_busy(self) -> bool:
+        """Is something not done yet, so that what comes has to wait?"""
+        return bool(self._later) or self._work is not None
+
+    def work(self, steps: Iterator[None]) -> None:
+        """Do something in short steps, as many in a turn as there is time for."""
+        self._work = steps
+        self._work_on(time.perf_counter())
+
+    def _work_on(self, began: float) -> None:
+        turns, steps = self.server.turns, self._work
+        while steps is not None and self._work is steps:
+            if next(steps, _DONE) is _DONE:
+                self._work = None
+            elif turns.is_over(began):
+                turns.wait(self)
+                return
+
     def go_on(self) -> None:
         """It is its turn again."""
-        self._publish_later()
-        if not self._later:
+        if self._work is not None:
+            began = time.perf_counter()
+            self._work_on(began)
+            self.server.turns.spend(began)
+        else:
+            self._publish_later()
+        if not self._is_busy():
             self.connection.go_on()
 
     def _publish_all(self, batches: list[Batch]) -> None:
@@ -458,6 +485,7 @@ class Guest:
         if self._expiry is not None:
             self._expiry.cancel()
         self._later.clear()
+        self._work = None
         self.server.gone(self, why)
 
     def refuse(self, problem: FrameRefused) -> None:

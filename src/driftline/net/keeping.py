@@ -6,7 +6,7 @@ own: nobody else's names are ever looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from driftline.model.covering import Statement
 from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.model.view import View, ViewKind
-from driftline.net.counting import left_of
+from driftline.net.counting import SHOWN_LETTERS, SHOWN_MOST, Steps, left_of
 from driftline.net.inside import Trouble
 from driftline.net.withheld import is_withheld
 from driftline.wire import asking, by_name
@@ -177,16 +177,47 @@ class Keeping:
         done(Reply(party, ""))
 
     def _durables(self, guest: Guest, asked: by_name.Durables) -> None:
-        if asked.durable:
-            party, _ = self.find(guest, asked.durable)
-            guest.reply(asked.request, [self._described(guest, party)])
-            return
-        mine = sorted(self._server.durable_of(guest.identity))
-        guest.reply(asked.request, [self._described(guest, party) for party in mine])
+        steps = self._one(guest, asked.durable) if asked.durable else self._some(guest, asked.after)
+        self._serving.answer(guest, asked.request, steps)
 
-    def _described(self, guest: Guest, party: str) -> dict[str, object]:
-        """A durable subscription, as its owner sees it."""
+    def _one(self, guest: Guest, name: str) -> Steps[object]:
+        while True:
+            party, _ = self.find(guest, name)
+            shown = yield from self._described(guest, party)
+            if shown is not None:
+                return [shown]
+
+    def _some(self, guest: Guest, after: str) -> Steps[object]:
+        """Those behind one, by name, as many as can be shown at once."""
+        last = self._server.durable_name(guest, after)
+        while some := self._server.durable_of(guest.identity, last, SHOWN_MOST):
+            shown = yield from self._page(guest, some)
+            if shown:
+                return shown
+            # All of these have ended meanwhile.
+            last = some[-1]
+        return []
+
+    def _page(self, guest: Guest, some: Sequence[str]) -> Steps[list[dict[str, object]]]:
+        """The first of these, as many as can be shown at once."""
+        shown: list[dict[str, object]] = []
+        letters = 0
+        for party in some:
+            one = yield from self._described(guest, party)
+            if one is None:
+                continue
+            letters += len(str(one))
+            if shown and letters > SHOWN_LETTERS:
+                break
+            shown.append(one)
+        return shown
+
+    def _described(self, guest: Guest, party: str) -> Steps[dict[str, object] | None]:
+        """A durable subscription, as its owner sees it; None: it has ended meanwhile."""
         server = self._server
+        kept, first = yield from left_of(server, party, guest.sight)
+        if server.edge.owner(f"{party}#0") != party:
+            return None
         standing = server.edge.standing(f"{party}#0")
         known = server.edge.parties[party]
         handling = server.handling
@@ -197,7 +228,6 @@ class Keeping:
             trouble = Trouble("no webhooks and no e-mail are sent from this broker", 0)
         attached = server.is_attached(party) and not (handling and handling.holds(party))
         statement = standing.statement
-        kept, first = left_of(server, party, guest.sight)
         matched = server.edge.matched(f"{party}#0")
         if not may_be_told(server.broker.access, guest.name, statement):
             # How often it matches would say what may not be seen any more.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -106,8 +107,8 @@ class Server:
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
         self._sights: WeakValueDictionary[str, Sight] = WeakValueDictionary()
-        self._durable: defaultdict[str, set[str]] = defaultdict(set)
-        """The durable subscriptions of each identity."""
+        self._durable: defaultdict[str, list[str]] = defaultdict(list)
+        """The durable subscriptions of each identity, in order."""
         self.tallies: dict[str, Tally] = {}
         """What these were sent."""
         self.sampling = Sampling(self.clock)
@@ -152,9 +153,9 @@ class Server:
             moment = self.clock.now() % _TICK
             self.station = Station(config.name, self.incarnation, settings, stored, moment)
             self.broker.access = self.identities.access
-            for party in self.edge.parties:
+            for party in sorted(self.edge.parties):
                 if durable_name(party) is not None:
-                    self._durable[identity_of(party)].add(party)
+                    self._durable[identity_of(party)].append(party)
         except BaseException:
             journal.close()
             raise
@@ -468,13 +469,18 @@ class Server:
         """There is a durable subscription more; raises if its identity has too many."""
         if len(self._durable[guest.identity]) >= self.limits.durable:
             raise LimitReached("durable subscriptions", self.limits.durable)
-        self._durable[guest.identity].add(party)
+        mine = self._durable[guest.identity]
+        at = bisect_left(mine, party)
+        if mine[at : at + 1] != [party]:
+            mine.insert(at, party)
         self.broker.enter(party, durable=True)
 
     def end_durable(self, party: str, done: Callable[[Reply], None]) -> None:
         """There is one less, and nothing is kept for it."""
         mine = self._durable[identity_of(party)]
-        mine.discard(party)
+        at = bisect_left(mine, party)
+        if mine[at : at + 1] == [party]:
+            del mine[at]
         if not mine:
             del self._durable[identity_of(party)]
         self.tallies.pop(party, None)
@@ -482,9 +488,13 @@ class Server:
         for door in self.doors:
             door.routed(party)
 
-    def durable_of(self, identity: str) -> Collection[str]:
-        """The parties that the durable subscriptions of an identity are."""
-        return self._durable.get(identity, ())
+    def durable_of(self, identity: str, after: str = "", most: int | None = None) -> Sequence[str]:
+        """The parties that the durable subscriptions of an identity are, in order: all of them, or
+        some behind one.
+        """
+        mine = self._durable.get(identity, [])
+        at = bisect_right(mine, after)
+        return mine[at : None if most is None else at + most]
 
     @property
     def durable(self) -> int:

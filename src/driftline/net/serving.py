@@ -6,7 +6,7 @@ What is refused is refused with a reason, and nothing has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, show
 from driftline.model.view import View
 from driftline.net.channel import Channel
-from driftline.net.counting import identity_of_guest, mine_of
+from driftline.net.counting import Steps, identity_of_guest, mine_of
 from driftline.net.guest import Guest
 from driftline.net.keeping import Keeping, check_kind
 from driftline.wire import asking
@@ -342,23 +342,36 @@ class Serving:
         guest.reply(asked.request, _packed(explained(self._server.broker, id, event)))
 
     def _status(self, guest: Guest, asked: asking.Status) -> None:
+        self.answer(guest, asked.request, self._state(guest, asked))
+
+    def _state(self, guest: Guest, asked: asking.Status) -> Steps[object]:
         mine: dict[str, object] = {}
+        some = [asked.handle] if asked.handle else asked.handles
         if asked.others:
-            mine = {"mine": identity_of_guest(guest)}
+            mine = {"mine": (yield from identity_of_guest(guest))}
         elif asked.subscriptions:
-            mine = {"mine": mine_of(guest, asked.handle)}
-        if asked.handle:
-            guest.reply(asked.request, mine)
-            return
+            mine = {"mine": (yield from mine_of(guest, some))}
+        if some:
+            return mine
         try:
             self._server.broker.access.operate(guest.name)
         except NotAllowed:
             # What is its own everybody may see.
             if not mine:
                 raise
-            guest.reply(asked.request, mine)
-            return
-        guest.reply(asked.request, {**self._server.status(), **mine})
+            return mine
+        return {**self._server.status(), **mine}
+
+    def answer(self, guest: Guest, request: int, steps: Steps[object]) -> None:
+        """Reply with what is found in steps; what the guest asks next waits for that."""
+
+        def answering() -> Iterator[None]:
+            try:
+                guest.reply(request, (yield from steps))
+            except DriftlineError as problem:
+                guest.refuse_request(request, problem)
+
+        guest.work(answering())
 
     def _peer(self, guest: Guest, asked: asking.Peer) -> None:
         self._server.broker.access.operate(guest.name)

@@ -61,7 +61,7 @@ def status_of(server: Server) -> dict[str, object]:
         "gaps": counters.gaps,
         "bytes_in": counters.ended_in + sum(one.received for one in server.connections),
         "bytes_out": counters.ended_out + sum(one.sent for one in server.connections),
-        "kept": sum(party.kept for party in broker.edge.parties.values()),
+        "kept": broker.edge.parties.kept,
         "turned_away": counters.turned_away,
         "unproven": counters.unproven,
         "waiting_for_journal": server.driver.waiting,

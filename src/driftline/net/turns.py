@@ -31,9 +31,12 @@ class Turns:
         self.pressed = 0.0
         """When somebody had to wait for the next turn last, by `time.monotonic`."""
 
-    def is_over(self) -> bool:
-        """Is there no time left for what takes long?"""
-        return self._left <= 0
+    def is_over(self, began: float | None = None) -> bool:
+        """Is there no time left for what takes long? What began then, by `time.perf_counter`, is
+        not spent yet.
+        """
+        spent = 0.0 if began is None else time.perf_counter() - began
+        return self._left <= spent
 
     def spend(self, began: float) -> None:
         """Something was done that began then, by `time.perf_counter`."""

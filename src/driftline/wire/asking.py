@@ -31,6 +31,8 @@ from driftline.wire.refusal import refused
 from driftline.wire.stream import PAYLOAD_BYTES_MAX
 
 PROTOCOL = 1
+HANDLES_MAX = 200
+"""So many subscriptions can be named in one request."""
 SECOND = 1_000_000
 WITHIN = 10 * SECOND
 
@@ -210,14 +212,15 @@ class Explain(Message):
 
 
 class Status(Message):
-    """What is there, and how busy is it? With my subscriptions, if I ask for these: with one of
-    them alone, or with those of my other connections and durable ones.
+    """What is there, and how busy is it? With my subscriptions, if I ask for these, the first of
+    them: or with some of them alone, or with those of my other connections and durable ones.
     """
 
     request: Number
     subscriptions: bool = False
     handle: Handle = 0
     others: bool = False
+    handles: Annotated[list[Handle], Meta(max_length=HANDLES_MAX)] = []
 
 
 class Peer(Message):

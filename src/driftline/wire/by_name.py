@@ -61,10 +61,13 @@ class Route(Message):
 
 
 class Durables(Message):
-    """Which durable subscriptions have I got, and how are they? With a name, that one."""
+    """Which durable subscriptions have I got, and how are they? With a name, that one; otherwise
+    some, in the order of their names, behind the one `after`. None: there are no more.
+    """
 
     request: Number
     durable: Name = ""
+    after: Name = ""
 
 
 class Dead(Message):
