@@ -340,3 +340,35 @@ def test_what_a_party_may_not_see_is_suppressed(tmp_path: Path) -> None:
                 assert (found["matched"], found["suppressed"], found["sent"]) == (2, 1, 2)
 
     run(test)
+
+
+def test_what_waits_and_may_be_seen_is_counted_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = ACCESS.replace(
+        '"op"]\nmay = ["operate"]',
+        '"feed"]\nmay = ["publish", "declare"]\non = ["*"]\nattributes = ["*"]',
+    )
+
+    async def test() -> None:
+        authority = Authority(tmp_path)
+        async with closed(authority, hidden) as server:
+            feed = client_of(server, authority.token("feed"))
+            async with feed, client_of(server, authority.token("alice")) as alice:
+                await feed.declare("t", "k")
+                await alice.durables.keep("d", "SELECT * FROM t WHERE k < 9", rows=True)
+                # A snapshot without rows; then every other change is of what may not be seen.
+                for n in range(400):
+                    await feed.publish(dl.Event("t", {"k": 1, "x": n // 2, "secret": n}))
+                before = (await alice.durables.get("d")).kept
+                monkeypatch.setattr(turns, "SECONDS", 1e-9)
+                task = asyncio.create_task(alice.durables.get("d"))
+                for _ in range(2):
+                    await feed.confirm()
+                assert not task.done()
+                found = await task
+                assert found.kept == before == 201
+                (party,) = server.durable_of("alice")
+                assert server.edge.parties[party].kept == 401
+
+    run(test)
