@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -246,6 +247,41 @@ def test_a_letter_that_fails_again_does_not_hold_up_what_is_new():
                 one = await settled(client, dead=0)
                 assert one.failing == ""
                 assert receiver.prices.count(2) == receiver.prices.count(3) == 1
+
+    run(test())
+
+
+def test_what_comes_while_a_letter_is_tried_is_told_once_and_nothing_ends(caplog):
+    async def test():
+        tried, go_on = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        async def answer(post, writer):
+            if post.values["price"] != 1:
+                await OK(post, writer)
+                return
+            if receiver.prices.count(1) == 3:  # By now it was waited for in between.
+                loop.call_soon_threadsafe(tried.set)
+                await asyncio.to_thread(go_on.wait, 30)
+            await status(500)(post, writer)
+
+        with Receiver(status(400), otherwise=answer) as receiver:
+            settings = hooks(receiver, attempts=1000, first=0.02, longest=0.02)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                await settled(client, kept=0, dead=1)
+                await client.durables.redeliver("alerts")
+                await tried.wait()
+                await client.publish(quote(2))
+                go_on.set()
+                await settled(client, kept=0)
+                for _ in range(5):
+                    await client.publish(quote(3))
+                    one = await settled(client, kept=0)
+                    assert (one.dead, one.failing) == (1, "the receiver answered 500")
+                assert receiver.prices.count(2) == 1
+        assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
     run(test())
 

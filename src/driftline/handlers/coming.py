@@ -35,8 +35,9 @@ class Coming:
 
     async def is_there(self, asked: asyncio.Event, within: float | None) -> bool:
         """Wait until there is something, or until there may be something else to do."""
-        if self._waiting:
+        if self._more is None and self._waiting:
             return True
+        # It may have come while nobody waited for it: then it is done, and counts for this once.
         more = self._more = self._more or asyncio.ensure_future(self._come(1))
         other = asyncio.ensure_future(asked.wait())
         try:
