@@ -286,6 +286,35 @@ def test_what_comes_while_a_letter_is_tried_is_told_once_and_nothing_ends(caplog
     run(test())
 
 
+def test_what_is_new_waits_for_one_letter_at_most():
+    async def test():
+        tried, go_on = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        async def slowly(post, writer):
+            loop.call_soon_threadsafe(tried.set)
+            await asyncio.to_thread(go_on.wait, 30)
+            await OK(post, writer)
+
+        with Receiver(*[status(400)] * 5, slowly) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish_many([quote(price) for price in range(1, 6)])
+                await settled(client, kept=0, dead=5)
+                await client.durables.redeliver("alerts")
+                await tried.wait()
+                await client.publish_many([quote(6), quote(7)])
+                go_on.set()
+                await settled(client, kept=0, dead=0)
+                told = receiver.prices[5:]
+                # Each has a turn; the first may have been over before the second was at hand.
+                assert told.index(6) <= 2
+                assert told.index(7) <= 4
+                assert [price for price in told if price < 6] == [1, 2, 3, 4, 5]
+
+    run(test())
+
+
 def test_letters_that_are_thrown_away_are_not_tried_any_more():
     async def test():
         with Receiver(status(400), otherwise=status(500)) as receiver:

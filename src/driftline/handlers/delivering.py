@@ -3,7 +3,8 @@
 A client in the broker's own process attaches to it, in its owner's name: so what the owner may not
 see is not sent. In order, and each is said to be had only when the receiver has taken it. What is
 given up becomes a dead letter in the same store that says so, and the next goes on. Letters that
-are delivered again are tried in between, with a patience of their own: nothing new waits for it.
+are delivered again are tried in between, one after something new, with a patience of their own:
+nothing new waits for more than one try.
 
 While nothing can be handed over, nobody is attached: nothing is held in memory for it, and whoever
 wants to look by hand can. When somebody else attaches, the handler steps aside until they go.
@@ -204,39 +205,38 @@ class Delivering:
         self._patience.succeeded()
 
     async def _deliver_again(self) -> float | None:
-        """Deliver the letters that somebody has asked for again.
+        """Deliver the first of the letters that somebody has asked for again.
 
-        In how many seconds to come back for the rest; None: there is none.
+        In how many seconds to come back for the rest; None: there is none. What is new has its
+        turn in between, so that it does not wait for all of them.
         """
         self._asked.clear()
         patience = self._with_letters
         letters = self._to_deliver_again()
-        waiting = [Outgoing(one.id, 0, one.data) for one in letters]
         if not letters:
             patience.succeeded()  # Somebody has thrown them away.
-        while letters:
-            if patience.left:
-                return patience.left
-            await asyncio.sleep(self.way.wait(self._party))
-            first = tuple(one.id for one in letters[: len(patience.tried)])
-            count = self._count(first, len(letters), patience)
-            some, letters = letters[:count], letters[count:]
-            again, waiting = waiting[:count], waiting[count:]
-            outcome = await self._try(again, patience)
-            if outcome.fate is Fate.LATER:
-                delay = patience.failed(outcome.why, outcome.after)
-                if delay is not None:
-                    return delay
-            if outcome.fate is Fate.TAKEN:
-                ids = tuple(one.id for one in some)
-                await self._ask(partial(requests.Discard, letters=ids))
-            elif outcome.fate is Fate.GONE:
-                await self._suspend(outcome)
-            else:
-                for letter, one in zip(some, again, strict=True):
-                    await self._bury(one, outcome, letter.attempts + patience.attempts)
-            patience.succeeded()
-        return None
+            return None
+        if patience.left:
+            return patience.left
+        await asyncio.sleep(self.way.wait(self._party))
+        first = tuple(one.id for one in letters[: len(patience.tried)])
+        some = letters[: self._count(first, len(letters), patience)]
+        again = [Outgoing(one.id, 0, one.data) for one in some]
+        outcome = await self._try(again, patience)
+        if outcome.fate is Fate.LATER:
+            delay = patience.failed(outcome.why, outcome.after)
+            if delay is not None:
+                return delay
+        if outcome.fate is Fate.TAKEN:
+            ids = tuple(one.id for one in some)
+            await self._ask(partial(requests.Discard, letters=ids))
+        elif outcome.fate is Fate.GONE:
+            await self._suspend(outcome)
+        else:
+            for letter, one in zip(some, again, strict=True):
+                await self._bury(one, outcome, letter.attempts + patience.attempts)
+        patience.succeeded()
+        return 0.0
 
     def _to_deliver_again(self) -> list[Letter]:
         """The letters that somebody has asked for again, and may still see."""
