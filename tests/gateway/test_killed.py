@@ -65,7 +65,10 @@ class BySse(Follower):
             async for event in source.aiter_sse():
                 if event.event == "end":
                     return
-                self.take(event.id, json.loads(event.data))
+                said = json.loads(event.data)
+                assert event.id.endswith(f"-{said['number']}")
+                self.take(said["number"], said)
+                self.last = event.id
 
 
 class BySocket(Follower):

@@ -52,6 +52,11 @@ def values(events):
     return [json.loads(one.data)["values"].get("n") for one in events]
 
 
+def number(id):
+    """The number in the id of an event."""
+    return id.partition("-")[2]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_one_that_lasts_as_long_as_somebody_listens(method):
     async def test():
@@ -198,15 +203,71 @@ def test_what_has_not_been_told_cannot_have_been_had():
     async def test():
         async with web() as (client, _):
             await client.put(ONE, json={"sql": TEXT, "params": {"limit": 100}})
-            await tick(client, 1, 2, 3)
-            future = str(2**63 - 1)
-            headers = {"Last-Event-ID": future}
-            assert (await client.get(f"{ONE}/stream", headers=headers)).status_code == 422
-            assert (await client.get(f"{ONE}/stream?after={future}")).status_code == 422
+            await tick(client, 1, 2)
+            async with stream(client, f"{ONE}/stream") as source:
+                first, second = [one.id for one in await some(source, 2)]
+            await client.post(f"{ONE}/acknowledged", json={"number": number(second)})
+            await tick(client, 3, 4)
+            # Nobody has been told of these two yet.
+            ahead = (await client.get(ONE)).json()["next"]
+            mark, future = first.partition("-")[0], str(2**63 - 1)
+            lasts = [f"{mark}-{one}" for one in (future, ahead)]
+            for last in [*lasts, number(second)]:
+                headers = {"Last-Event-ID": last}
+                assert (await client.get(f"{ONE}/stream", headers=headers)).status_code == 422
+                assert (await client.get(f"{ONE}/stream?after={last}")).status_code == 422
             said = await client.post(f"{ONE}/acknowledged", json={"number": future})
             assert said.status_code == 422
-            async with stream(client, f"{ONE}/stream") as source:
-                assert values(await some(source, 3)) == [1, 2, 3]
+            # What was had before is no harm.
+            async with stream(client, f"{ONE}/stream?after={first}") as source:
+                assert values(await some(source, 2)) == [3, 4]
+
+    run(test())
+
+
+def test_an_id_of_another_subscription_throws_nothing_away():
+    async def test():
+        other = "/v1/subscriptions/other"
+        async with web() as (client, _):
+            for path in (ONE, other):
+                await client.put(path, json={"sql": TEXT, "params": {"limit": 100}})
+            await tick(client, 1, 2, 3)
+            async with stream(client, f"{other}/stream") as source:
+                last = (await some(source, 3))[-1].id
+            # The same events, so the same numbers: but nobody was told them of this one.
+            said = await client.get(f"{ONE}/stream", headers={"Last-Event-ID": last})
+            assert (said.status_code, last in said.json()["detail"]) == (422, True)
+            assert (await client.get(ONE)).json()["kept"] == 3
+            # Nor of one that has its name now.
+            await client.delete(other)
+            await client.put(other, json={"sql": TEXT, "params": {"limit": 100}})
+            await tick(client, 4)
+            said = await client.get(f"{other}/stream", headers={"Last-Event-ID": last})
+            assert said.status_code == 422
+            async with stream(client, f"{other}/stream") as source:
+                assert values(await some(source, 1)) == [4]
+
+    run(test())
+
+
+def test_an_id_of_a_broker_that_had_another_journal_throws_nothing_away(tmp_path):
+    async def test():
+        last = ""
+        for journal in ("one", "other"):
+            settings = {"http": OPEN, "journal": str(tmp_path / journal)}
+            async with (
+                served(**settings) as server,
+                httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+            ):
+                await client.put(ONE, json={"sql": TEXT, "params": {"limit": 100}})
+                await tick(client, 1, 2)
+                if last:
+                    said = await client.get(f"{ONE}/stream", headers={"Last-Event-ID": last})
+                    assert said.status_code == 422
+                async with stream(client, f"{ONE}/stream") as source:
+                    events = await some(source, 2)
+                assert values(events) == [1, 2]
+                last = events[0].id
 
     run(test())
 
@@ -223,7 +284,8 @@ def test_what_was_kept_comes_in_its_order_whatever_the_text_was_then():
             async with stream(client, f"{ONE}/stream") as source:
                 events = await some(source, 4)
             assert values(events) == [1, 2, 3, 4]
-            assert [int(one.id) for one in events] == sorted(int(one.id) for one in events)
+            numbers = [int(number(one.id)) for one in events]
+            assert numbers == sorted(numbers)
 
     run(test())
 
@@ -341,7 +403,9 @@ def test_an_identity_has_so_many_streams_and_no_more():
     run(test())
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "1.0", str(2**63), "9" * 5_000])
+@pytest.mark.parametrize(
+    "last", ["x", "-1", "1.0", str(2**63), "9" * 5_000, f"{'0' * 20}-{2**63}", f"{'0' * 20}-1"]
+)
 def test_an_id_that_can_be_none_is_refused(last):
     async def test():
         async with web() as (client, _):

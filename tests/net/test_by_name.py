@@ -114,6 +114,31 @@ def test_after_a_number_only_what_follows_is_told():
     run(test())
 
 
+def test_a_number_that_it_was_not_told_throws_nothing_away():
+    async def test():
+        async with served() as server, dl.connect(address(server)) as client:
+            await client.durables.keep("alerts", TEXT, {"limit": 10})
+            await client.durables.keep("all", "SELECT * FROM quote")
+            for price in (1, 20, 2, 3):
+                await client.publish(quote(price))
+            s = await client.attach("all", ack="manual")
+            told = [await s.next(5) for _ in range(4)]
+            # Of two the events are the same, and so their numbers; of the second they are not.
+            for after in (told[1].number, told[3].number):
+                with pytest.raises(InvalidValue, match="that this subscription was told"):
+                    await client.attach("alerts", after=after)
+            with pytest.raises(InvalidValue, match="that this subscription was told"):
+                await client.durables.had("alerts", told[1].number)
+            assert (await client.durables.get("alerts")).kept == 3
+            s = await client.attach("alerts", ack="manual")
+            mine = [await s.next(5) for _ in range(3)]
+            assert [one.values["price"] for one in mine] == [1, 2, 3]
+            s = await client.attach("alerts", after=mine[1].number)
+            assert await s.next(5) == mine[2]
+
+    run(test())
+
+
 def test_names_of_others_and_of_nobody_are_alike_and_handlers_need_somebody_who_has_them():
     async def test():
         async with served() as server, dl.connect(address(server)) as client:

@@ -384,7 +384,7 @@ class Broker:
 
     def enter(self, party: str, *, durable: bool) -> None:
         """There is a party; of one that is not durable nothing survives a crash."""
-        self.edge.parties.enter(party, durable=durable)
+        self.edge.parties.enter(party, durable=durable, born=self.last_number)
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None

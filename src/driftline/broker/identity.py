@@ -10,6 +10,7 @@ What a party is called says whose it is, so nobody can ask for what is another's
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import quote, unquote
 
@@ -44,6 +45,21 @@ def durable_name(party: str) -> str | None:
 def identity_of(party: str) -> str:
     """Whose a party is."""
     return unquote(_MARK.split(party, maxsplit=1)[0])
+
+
+def mark_of(broker: str, party: str, born: int = 0) -> str:
+    """A short name for a durable subscription that no other has.
+
+    With the number that it was born at it is none that another broker of this name has, or this
+    one after it lost its journal, or that was ended and made again.
+    """
+    text = f"{broker}\0{party}" + (f"\0{born}" if born else "")
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def stable_id(mark: str, id: str) -> str:
+    """What a receiver knows something by that comes again. It is fit for a header."""
+    return f"{mark}-{id}"
 
 
 def _quoted(identity: str) -> str:

@@ -38,6 +38,8 @@ class Party:
     """Up to where the first of those that lie together were had; 0: none of them."""
     generation: int = 0
     """How often it has asked for another secret."""
+    born: int = 0
+    """Above this are all numbers that it was told anything under."""
     ids: dict[str, None] = field(default_factory=dict, compare=False)
     """Its subscriptions."""
     dropped: int = field(default=0, compare=False)
@@ -100,10 +102,16 @@ class Parties(Mapping[str, Party]):
         party = self._known.get(name)
         return party is None or party.durable
 
-    def enter(self, name: str, *, durable: bool) -> None:
-        """There is a party; one that is not durable has nothing that would survive it."""
+    def enter(self, name: str, *, durable: bool, born: int = 0) -> None:
+        """There is a party; one that is not durable has nothing that would survive it.
+
+        Nothing that it will be told has a number up to `born`.
+        """
         party = self.know(name)
         party.durable = durable
+        if born and not party.born:
+            party.born = born
+            self._note(party, ("born", name), born)
         self.slots.enter(name, kept=durable or party.suspended)
 
     def leave(self, name: str) -> None:
@@ -115,7 +123,7 @@ class Parties(Mapping[str, Party]):
         self.handled.pop(name, None)
         for waiting in party.waiting:
             self._forget(name, party, waiting)
-        for kind in ("suspended", "handler", "had", "generation"):
+        for kind in ("suspended", "handler", "had", "generation", "born"):
             self._note(party, (kind, name), None)
         party.letters.leave(name)
         self.slots.leave(name)
@@ -289,6 +297,9 @@ class Parties(Mapping[str, Party]):
             elif key[0] == "generation":
                 assert isinstance(value, int)
                 self.know(key[1]).generation = value
+            elif key[0] == "born":
+                assert isinstance(value, int)
+                self.know(key[1]).born = value
             elif key[0] == "had":
                 assert isinstance(value, int)
                 self.know(key[1]).had = value

@@ -43,6 +43,8 @@ class Durable(NamedTuple):
     """How many dead letters there are."""
     forgotten: int = 0
     """How many of these there were too many."""
+    mark: str = ""
+    """By what it is known that no other ever was, not even one of its name."""
 
 
 class DeadLetter(NamedTuple):

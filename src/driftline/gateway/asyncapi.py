@@ -122,7 +122,7 @@ def asyncapi() -> dict[str, Any]:
             },
             "durable": {
                 "address": "/v1/subscriptions/{name}/stream",
-                "description": f"{_EVENTS} What is told whole has its number as the event's id.",
+                "description": f"{_EVENTS} What is told whole has an id, to go on behind.",
                 "parameters": {"name": name},
                 "messages": events,
             },

@@ -46,6 +46,8 @@ Params: TypeAlias = Annotated[
 Number: TypeAlias = Annotated[
     str, Meta(pattern="^[0-9]{1,19}$", description="The number of a notification", examples=["7"])
 ]
+EVENT_ID = "^([0-9a-f]{20}-[1-9][0-9]{0,18})?$"
+"""The id of an event that a durable subscription was told, on a stream; empty: none."""
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=WITHIN_MOST / 1e6)]
 
 
@@ -112,9 +114,7 @@ class Publishing(_Body):
 class After(_Body):
     """From where to go on."""
 
-    after: Annotated[
-        str, Meta(pattern="^[0-9]{0,19}$", description="If no Last-Event-ID says it")
-    ] = ""
+    after: Annotated[str, Meta(pattern=EVENT_ID, description="If no Last-Event-ID says it")] = ""
 
 
 class Parameters(_Body):

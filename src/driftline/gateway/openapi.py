@@ -133,7 +133,7 @@ def _parameters(route: Route, components: dict[str, Any]) -> Any:
             said = {"description": what, "schema": {"type": "string"}}
             yield {"name": name, "in": "header", "required": False, **said}
     if route.streams and "{name}" in route.path:
-        schema = {"type": "string", "pattern": "^[0-9]{0,19}$"}
+        schema = {"type": "string", "pattern": bodies.EVENT_ID}
         yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": schema}
 
 

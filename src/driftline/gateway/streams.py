@@ -1,8 +1,10 @@
 """How is a subscription told by Server-Sent Events, and how does somebody go on who was cut off?
 
-What a durable subscription is told has its number as the event's id. Whoever comes back with it as
-`Last-Event-ID`, as browsers do by themselves, has had everything up to there, and is told what
-follows. What belongs together has its id at its end only, so that nobody goes on in the middle. A
+What a durable subscription is told has an id: by what the subscription is known that no other ever
+was, and the number. Whoever comes back with it as `Last-Event-ID`, as browsers do by themselves,
+has had everything up to there, and is told what follows. An id of another subscription, or of one
+that had its name before, is refused: what was had by it was never told here, and would be thrown
+away. What belongs together has its id at its end only, so that nobody goes on in the middle. A
 stream without a durable subscription has no ids: what was missed is gone, and a new one begins.
 
 What is wrong with what was asked for is an answer of its own. But it may take long until all
@@ -12,6 +14,7 @@ brokers know of a subscription: then the stream begins, and says that it is ther
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -21,11 +24,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from driftline.broker.identity import stable_id
 from driftline.client.client import Client
 from driftline.client.subscription import Subscription
 from driftline.errors import DriftlineError, NotEffective
 from driftline.gateway.asked import Asked, said
-from driftline.gateway.bodies import Streaming
+from driftline.gateway.bodies import EVENT_ID, Streaming
 from driftline.gateway.connection import STALLED
 from driftline.gateway.problems import Refused, problem_of
 from driftline.language.notified import notification_to
@@ -34,6 +38,7 @@ from driftline.model.value import show
 
 MEDIA = "text/event-stream"
 NUMBER_MAX = 2**63 - 1
+_ID = re.compile(EVENT_ID)
 AT_ONCE = 1.0
 """Seconds for a subscription to begin until its stream does so before it; what this broker itself
 refuses is refused long before."""
@@ -72,15 +77,22 @@ async def passing(asked: Asked) -> Response:
 
 async def durable(asked: Asked) -> Response:
     """What a durable subscription is told, from where its subscriber has come."""
-    after = number_of(asked.request.headers.get("last-event-id") or _query(asked.request, "after"))
+    last = asked.request.headers.get("last-event-id") or _query(asked.request, "after")
+    if not _ID.fullmatch(last):
+        raise _no_id(last)
+    mark, _, number = last.partition("-")
+    after = number_of(number)
 
     async def begin(client: Client) -> tuple[Subscription, list[str]]:
+        await look(client)
         # It is in effect, or will be: nobody need be asked.
         return await client.attach(asked.name, ack="manual", after=after, within=0.0), []
 
     async def look(client: Client) -> None:
         # Whoever is told of it goes on being told.
-        await client.durables.get(asked.name)
+        known = await client.durables.get(asked.name)
+        if last and mark != known.mark:
+            raise _no_id(last)
 
     return EventStream(asked, begin, look)
 
@@ -93,11 +105,16 @@ async def begun(subscription: Subscription) -> tuple[Subscription, list[str]]:
         return subscription, sorted(problem.silent)
 
 
+def _no_id(text: str) -> Refused:
+    wanted = "the id of an event that this subscription was told"
+    return Refused(422, f"Last-Event-ID: wanted {wanted}, came {show(text)}")
+
+
 def number_of(text: str) -> int:
     """The number of a notification; empty: before all of them."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(NUMBER_MAX))
     if text and not (is_number and int(text) <= NUMBER_MAX):
-        raise Refused(422, f"Last-Event-ID: wanted the id of an event, came {show(text)}")
+        raise Refused(422, f"after: wanted the number of a notification, came {show(text)}")
     return int(text or 0)
 
 
@@ -213,16 +230,16 @@ class EventStream(Response):
             except StopAsyncIteration:
                 return
             told = [first, *subscription.pending()]
-            await self._put(send, b"".join(map(event_of, told)))
+            await self._put(send, b"".join(event_of(one, subscription.mark) for one in told))
 
     async def _put(self, send: Send, data: bytes, *, more: bool = True) -> None:
         async with asyncio.timeout(STALLED):
             await send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-def event_of(told: Notification) -> bytes:
+def event_of(told: Notification, mark: str = "") -> bytes:
     """A notification as an event; only where all of its number is told it has an id."""
-    id = str(told.number) if told.number and not told.more else ""
+    id = stable_id(mark, str(told.number)) if told.number and not told.more else ""
     return block(str(told.kind), msgspec.json.encode(notification_to(told)), id)
 
 

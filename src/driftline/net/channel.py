@@ -39,6 +39,11 @@ class Channel:
         self._stored = known.waiting[-1].last if known.waiting else self._sent
         self._at_hand: deque[Deliver | Kept] = deque()
 
+    @property
+    def sent(self) -> int:
+        """Up to which number all was told, or was had before."""
+        return self._sent
+
     def kept(self, one: Deliver | Kept) -> None:
         """Something more is kept, and may be told."""
         if one.last <= self._sent:
@@ -73,11 +78,13 @@ class Channel:
     def _send(self, one: Deliver | Kept) -> None:
         guest, connection = self._guest, self._guest.connection
         head = self.handle.to_bytes(4, "little")
+        tally = guest.server.tally(self.party)
+        tally.told = max(tally.told, one.last)
         if isinstance(one, Kept):
             guest.told += one.notices
             kept, low, high = one.after(self._sent), one.low, one.high
             some = one.notices if self._sent < one.number else sum(1 for _ in split_records(kept))
-            guest.server.tally(self.party).sent += some
+            tally.sent += some
             if self._sight is not None:
                 kept, low, high = self._sight.notices(kept, low, high)
             guest.know(low, high, kept)
@@ -86,7 +93,7 @@ class Channel:
             return
         guest.told += 1
         edge, forms = guest.server.edge, guest.server.forms
-        tally, news = guest.server.tally(self.party), sum(map(len, one.news.values()))
+        news = sum(map(len, one.news.values()))
         for each in told(one, edge, forms, lambda id: self.handle, one.number, self._sight):
             guest.server.counters.gaps += each.is_gap
             tally.sent += not each.is_gap

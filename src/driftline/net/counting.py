@@ -52,6 +52,8 @@ class Tally:
     """Gaps that went through its queue, where they count like anything else."""
     hidden: int = 0
     """What its party may not see."""
+    told: int = 0
+    """Of a durable one: the highest number that somebody was told in this life of the broker."""
 
 
 def mine_of(guest: Guest, handles: Sequence[int]) -> Steps[list[dict[str, object]]]:

@@ -6,14 +6,15 @@ own: nobody else's names are ever looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from driftline.broker import requests
 from driftline.broker.access import may_be_told
-from driftline.broker.effects import Reply
+from driftline.broker.effects import Deliver, Reply
 from driftline.broker.identity import durable_name
+from driftline.broker.kept import Kept
 from driftline.broker.letters import Letter
 from driftline.broker.stating import stated
 from driftline.errors import InvalidValue, LimitReached, NotSupported
@@ -135,14 +136,26 @@ class Keeping:
             party, lambda reply: self._serving.replied(guest, asked.request, reply)
         )
 
-    def check_number(self, number: int) -> None:
-        """Raise if nothing has this number yet: whoever had it would miss what is to come."""
-        if number > self._server.broker.last_number:
-            raise InvalidValue("number", "one that was told", show(number))
+    def check_number(self, party: str, number: int, *, told: bool = False) -> None:
+        """Raise if to have had this number would throw away what it says nothing of.
+
+        It may be another subscription's, another broker's, or of what is to come. With `told` it
+        must be one that somebody was told; what was told in an earlier life nobody knows any more.
+        """
+        server = self._server
+        known = server.edge.parties.get(party)
+        is_one = number <= server.broker.last_number
+        if is_one and known is not None:
+            is_one = is_number_of(known.waiting, number)
+            if told and number > server.began_at and known.waiting:
+                last = max(server.tally(party).told, known.had)
+                is_one = is_one and (number <= last or number < known.waiting[0].number)
+        if not is_one:
+            raise InvalidValue("number", "one that this subscription was told", show(number))
 
     def _had(self, guest: Guest, asked: by_name.Had) -> None:
         party, _ = self.find(guest, asked.durable)
-        self.check_number(asked.number)
+        self.check_number(party, asked.number)
         self._server.driver.ask(party, requests.Told(asked.number))
         guest.reply(asked.request)
 
@@ -249,6 +262,7 @@ class Keeping:
             "attempts": 0 if trouble is None else trouble.attempts,
             "dead": len(known.letters),
             "forgotten": known.letters.forgotten,
+            "mark": server.mark(party),
         }
 
     # What could not be handed over
@@ -323,6 +337,21 @@ class Keeping:
             server.driver.ask(party, requests.Renew(server.await_reply(done)))
         else:
             done(Reply(party, ""))
+
+
+def is_number_of(waiting: Iterable[Deliver | Kept], number: int) -> bool:
+    """Is it the number of something that waits, or before all of it?
+
+    It looks no further than that, which is as far as would be forgotten.
+    """
+    is_first = True
+    for one in waiting:
+        if number <= one.last:
+            if number < one.number:
+                return is_first
+            return isinstance(one, Deliver) or number == next(one.numbers(number - 1), 0)
+        is_first = False
+    return is_first
 
 
 def check_kind(known: Statement, wanted: Statement) -> None:

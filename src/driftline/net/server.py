@@ -20,7 +20,7 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, DeliverMany, Reply, Run
 from driftline.broker.formed import Forms
-from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of
+from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of, mark_of
 from driftline.broker.kept import Kept
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
@@ -92,6 +92,8 @@ class Server:
         self.counters = Counters()
         self.draining = False
         self.incarnation = 0
+        self.began_at = 0
+        """Numbers above this are of this life."""
         self.trouble = ""
         """Why nothing can be stored now."""
         self.address = config.listen
@@ -152,6 +154,7 @@ class Server:
             stored = await self.loop.run_in_executor(None, journal.load)
             moment = self.clock.now() % _TICK
             self.station = Station(config.name, self.incarnation, settings, stored, moment)
+            self.began_at = self.broker.last_number
             self.broker.access = self.identities.access
             for party in sorted(self.edge.parties):
                 if durable_name(party) is not None:
@@ -523,6 +526,10 @@ class Server:
         self.serving.forget(before, channel.handle)
         said = asking.Detached(channel.handle, why)
         before.connection.send(frame(Kind.TOLD, asking.encode(said)))
+
+    def mark(self, party: str) -> str:
+        """By what a durable subscription is known that no other ever was."""
+        return mark_of(self.broker.name, party, self.edge.parties[party].born)
 
     def attached_as(self, party: str) -> str:
         """The guest that a durable subscription is told to; empty: none."""

@@ -148,16 +148,17 @@ class Serving:
         inside = guest.connection.inside
         if inside is not None and inside.steps_aside and server.is_attached(party):
             raise Unreachable(asked.durable, "another connection has it")
+        if asked.after:
+            self._keeping.check_number(party, asked.after, told=True)
         if known is None:
             server.begin_durable(guest, party)
-        else:
-            self._keeping.check_number(asked.after)
         server.take_over(party, guest)
         if asked.quietly:
             guest.quiet.add(asked.handle)
         guest.handles[asked.handle] = id
         if asked.after:
             server.driver.ask(party, requests.Told(asked.after))
+        mark = server.mark(party)
         channel = guest.channels[party] = Channel(guest, asked.handle, party, asked.after)
 
         def done(reply: Reply) -> None:
@@ -176,6 +177,7 @@ class Serving:
                 "text": str(wanted.statement),
                 "resumed": known is not None,
                 "last": _last_kept(server.edge.parties.get(party)),
+                "mark": mark,
             }
             self.when_effective(guest, asked.request, asked.within, "subscription", value)
 
@@ -258,8 +260,8 @@ class Serving:
         owner = self._server.edge.owner(id) if id is not None else None
         if owner is None or owner not in guest.channels:
             return  # It was cancelled, or another has it now.
-        if asked.number > self._server.broker.last_number:
-            return  # Nobody was ever told that.
+        if asked.number > guest.channels[owner].sent:
+            return  # It was not told that.
         self._server.driver.ask(owner, requests.Told(asked.number))
 
     # The rest

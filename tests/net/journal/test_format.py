@@ -35,6 +35,7 @@ NEWS = News(NotificationKind.CHANGE, {"x": 1}, {"x": None}, (7,))
 GOLDEN: list[tuple[Key, object, str]] = [
     (("advertised", "p", "a"), OFFER, "92a17192a1789193a178a13e03"),
     (("bundle", "c", "4"), Bundle(b"as it is"), "6173206974206973"),
+    (("born", "p"), 3, "03"),
     (("cut",), True, "c3"),
     (
         ("dead", "p", "7-1"),

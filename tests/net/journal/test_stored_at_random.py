@@ -111,6 +111,7 @@ _letters = st.builds(Letter, _texts, _texts, VERSIONS, _numbers, st.binary(), st
 
 VALUES: dict[str, SearchStrategy[Any]] = {
     "advertised": advertisements(),
+    "born": VERSIONS,
     "cut": st.just(True),
     "dead": _letters,
     "deliver": _deliveries(),

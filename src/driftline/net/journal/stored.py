@@ -216,6 +216,7 @@ _OFFERED = _each(
 _FORMS: dict[str, _Form] = {
     "advertised": _OFFERED,
     "bundle": _each(Bundle, lambda one: one.payload, Bundle),
+    "born": _NUMBER,
     "cut": _FLAG,
     "dead": _each(Letter, _write_letter, _read_letter),
     "deliver": _each(
