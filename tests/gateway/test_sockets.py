@@ -12,6 +12,7 @@ import pytest
 import websockets
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
+import driftline as dl
 from driftline.client.client import Client
 from driftline.errors import Unreachable
 from driftline.gateway.asyncapi import SOCKET, asyncapi
@@ -122,6 +123,19 @@ def test_a_durable_one_goes_on_behind_what_was_had():
                     assert "another connection" in ended["problem"]["detail"]
                     await other.ask("cancel", "b")
             assert not server.durable_of("anyone")
+
+    run(test())
+
+
+def test_who_attaches_to_one_that_is_suspended_is_told_so():
+    async def test():
+        async with served(http=OPEN) as server, talking(server) as talk:
+            asked = {"sql": TEXT, "params": {"limit": 100}, "name": "ticks"}
+            assert "suspended" not in await talk.ask("subscribe", **asked)
+            await talk.ask("detach")
+            async with dl.connect(f"driftline://{server.address}") as client:
+                await client.durables.suspend("ticks")
+            assert (await talk.ask("attach", name="ticks"))["suspended"] is True
 
     run(test())
 

@@ -100,6 +100,21 @@ def test_whoever_comes_back_with_the_last_id_goes_on_there():
     run(test())
 
 
+def test_a_stream_of_one_that_is_suspended_says_so():
+    async def test():
+        async with web() as (client, _):
+            await client.put(ONE, json={"sql": TEXT, "params": {"limit": 100}})
+            await client.post(f"{ONE}/suspend")
+            await tick(client, 1)
+            async with stream(client, f"{ONE}/stream") as source:
+                (said,) = await some(source, 1)
+                assert (said.event, said.id, said.data) == ("suspended", "", '{"suspended":true}')
+                await client.post(f"{ONE}/resume")
+                assert values(await some(source, 1)) == [1]
+
+    run(test())
+
+
 def test_what_belongs_together_has_its_id_at_its_end():
     async def test():
         async with web() as (client, _):

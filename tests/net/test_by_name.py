@@ -100,6 +100,25 @@ def test_while_it_is_suspended_all_is_kept():
     run(test())
 
 
+def test_who_attaches_to_one_that_is_suspended_is_told_so_and_nothing_else():
+    async def test():
+        async with served() as server, dl.connect(address(server)) as client:
+            await client.durables.keep("alerts", TEXT, {"limit": 10})
+            assert not (await client.attach("alerts")).suspended
+            await client.publish(quote(1))
+            await client.durables.suspend("alerts")
+            await client.publish(quote(2))
+            s = await client.attach("alerts")
+            assert s.suspended
+            await client.confirm()
+            assert s.pending() == []
+            await client.publish(quote(3))
+            await client.durables.resume("alerts")
+            assert [(await s.next(5)).values["price"] for _ in range(3)] == [1, 2, 3]
+
+    run(test())
+
+
 def test_after_a_number_only_what_follows_is_told():
     async def test():
         async with served() as server, dl.connect(address(server)) as client:

@@ -90,6 +90,9 @@ def subscribe(
                 went_on = ", which goes on" if s.resumed else ""
                 said = f"subscribed at {client.broker}{went_on}; Ctrl-C ends"
                 stderr.print(plain(said, "dim"))
+                if s.suspended:
+                    why = "it is suspended: nothing is told until it is resumed, all is kept"
+                    stderr.print(plain(why, "yellow"))
                 printing = asyncio.ensure_future(lines.print_all(s))
                 # So that what was printed is acknowledged before it ends.
                 for one in (signal.SIGINT, signal.SIGTERM):

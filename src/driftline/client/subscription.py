@@ -112,6 +112,8 @@ class Subscription:
         """Did it go on with a durable subscription that was there before?"""
         self.kept_up_to = 0
         """Of a durable one: the number of the last that was kept when it was attached to."""
+        self.suspended = False
+        """Of a durable one: when it was attached to, was it to be told nothing until resumed?"""
         self.mark = ""
         """Of a durable one: by what it is known that no other ever was."""
 
@@ -440,6 +442,7 @@ class Subscription:
         self.resumed = bool(said.get("resumed"))
         self.kept_up_to = said.get("last", 0)
         self.mark = said.get("mark", "")
+        self.suspended = bool(said.get("suspended"))
         if self.durable and (self._known or self._acked) and not self.resumed:
             # The broker has lost it, and numbers anew.
             self._had = self._dealt = self._acked = 0

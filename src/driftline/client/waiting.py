@@ -187,6 +187,11 @@ class WaitingSubscription:
         return self._one.resumed
 
     @property
+    def suspended(self) -> bool:
+        """Of a durable one: when it was attached to, was it to be told nothing until resumed?"""
+        return self._one.suspended
+
+    @property
     def kept_up_to(self) -> int:
         """Of a durable one: the number of the last that was kept when it was attached to."""
         return self._one.kept_up_to

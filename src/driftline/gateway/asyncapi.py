@@ -51,6 +51,7 @@ class Did(msgspec.Struct, forbid_unknown_fields=True):
     id: talk.Id
     epoch: int | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
+    suspended: bool | UnsetType = UNSET
     silent: list[str] | UnsetType = UNSET
     published: int | UnsetType = UNSET
     refused: list[bodies.Refusal] | UnsetType = UNSET
@@ -86,11 +87,17 @@ class Partial(msgspec.Struct, forbid_unknown_fields=True):
     silent: list[str]
 
 
+class Suspended(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing is told until it is resumed; all is kept."""
+
+    suspended: bool
+
+
 SOCKET = (Tells, Did, Failed, Ended, Interest)
 """What comes on a WebSocket."""
 _KINDS = ", ".join(str(kind) for kind in NotificationKind)
 _EVENTS = f"""Server-Sent Events. The event's name says which message its data is: {_KINDS} are
-notifications, partial and end are what they say; end is the last. Lines that begin with a colon say
+notifications, partial, suspended and end are what they say; end is the last. Lines that begin with a colon say
 only that it is still there."""
 
 
@@ -98,12 +105,13 @@ only that it is still there."""
 def asyncapi() -> dict[str, Any]:
     """The whole description."""
     said = talk.Said.__args__
-    kinds = [*said, *SOCKET, Told, Partial, bodies.Problem]
+    kinds = [*said, *SOCKET, Told, Partial, Suspended, bodies.Problem]
     _, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     sent = {kind.__name__: _message(kind) for kind in said}
     came = {kind.__name__: _message(kind) for kind in SOCKET}
     events = {kind.__name__: _message(kind) for kind in (Told, Partial)}
     events["End"] = {**_message(bodies.Problem), "name": "end", "summary": "Why it ends."}
+    durable = {**events, "Suspended": _message(Suspended)}
     name = {"description": "Of the durable subscription, percent-encoded"}
     return {
         "asyncapi": "3.0.0",
@@ -124,14 +132,14 @@ def asyncapi() -> dict[str, Any]:
                 "address": "/v1/subscriptions/{name}/stream",
                 "description": f"{_EVENTS} What is told whole has an id, to go on behind.",
                 "parameters": {"name": name},
-                "messages": events,
+                "messages": durable,
             },
         },
         "operations": {
             "say": _operation("receive", "socket", sent),
             "tell": _operation("send", "socket", came),
             "stream": _operation("send", "stream", events),
-            "durable": _operation("send", "durable", events),
+            "durable": _operation("send", "durable", durable),
         },
         "components": {"schemas": with_items(components)},
     }

@@ -262,7 +262,8 @@ class _Talk:
     def _begun(self, id: str, subscription: Subscription) -> dict[str, Any]:
         self._known[id] = subscription
         self._spawn(id, self._tell(id, subscription))
-        return {"epoch": subscription.epoch, "resumed": subscription.resumed}
+        found = {"epoch": subscription.epoch, "resumed": subscription.resumed}
+        return {**found, "suspended": True} if subscription.suspended else found
 
     async def _tell(self, id: str, subscription: Subscription) -> None:
         try:

@@ -181,6 +181,8 @@ class EventStream(Response):
                     await self._put(send, block("partial", said))
                 else:
                     await self._put(send, b": in effect everywhere\n\n")
+                if subscription.suspended:
+                    await self._put(send, block("suspended", b'{"suspended":true}'))
                 await self._tell_all(send, subscription)
                 why = Refused(410, "the subscription was ended", "ended")
         except DriftlineError as problem:

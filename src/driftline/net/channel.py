@@ -54,8 +54,10 @@ class Channel:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Tell what was kept, as far as the connection takes it."""
+        """Tell what was kept, as far as the connection takes it; nothing while it is suspended."""
         connection = self._guest.connection
+        if self._is_suspended:
+            return
         while not connection.stuffed and connection.is_open and self._is_more():
             one = self._at_hand.popleft()
             if one.last <= self._sent:
@@ -63,6 +65,11 @@ class Channel:
             self._send(one)
             self._sent = one.last
             connection.flush()
+
+    @property
+    def _is_suspended(self) -> bool:
+        party = self._guest.server.edge.parties.get(self.party)
+        return party is not None and party.suspended
 
     def _is_more(self) -> bool:
         """Is there something to be told next?"""

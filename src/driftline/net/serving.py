@@ -158,7 +158,7 @@ class Serving:
         guest.handles[asked.handle] = id
         if asked.after:
             server.driver.ask(party, requests.Told(asked.after))
-        mark = server.mark(party)
+        mark, parties = server.mark(party), server.edge.parties
         channel = guest.channels[party] = Channel(guest, asked.handle, party, asked.after)
 
         def done(reply: Reply) -> None:
@@ -176,8 +176,9 @@ class Serving:
                 "params": asking.pack_all(dict(wanted.params)),
                 "text": str(wanted.statement),
                 "resumed": known is not None,
-                "last": _last_kept(server.edge.parties.get(party)),
+                "last": _last_kept(parties.get(party)),
                 "mark": mark,
+                "suspended": party in parties and parties[party].suspended,
             }
             self.when_effective(guest, asked.request, asked.within, "subscription", value)
 
