@@ -41,6 +41,32 @@ class Post:
         self.answers = [*answers]
         self.recipients: list[str] = []
         """How it answers to who the mail is for."""
+        self.senders: list[str] = []
+        """How it answers to who the mail is from."""
+        self.greetings: list[str] = []
+        """How it answers to who we are."""
+
+    async def handle_EHLO(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, name: str, responses: list[str]
+    ) -> list[str]:
+        if self.greetings:
+            return [self.greetings.pop(0)]
+        session.host_name = name
+        return responses
+
+    async def handle_HELO(self, server: Any, session: Any, envelope: Any, name: str) -> str:  # noqa: N802
+        if self.greetings:
+            return self.greetings.pop(0)
+        session.host_name = name
+        return f"250 {server.hostname}"
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, sender: str, options: Any
+    ) -> str:
+        if self.senders:
+            return self.senders.pop(0)
+        envelope.mail_from = sender
+        return "250 OK"
 
     async def handle_RCPT(self, server: Any, session: Any, envelope: Any, to: str, options: Any):  # noqa: N802
         if self.recipients:
@@ -269,6 +295,84 @@ def test_a_wrong_password_buries_nothing(authority, server_of, monkeypatch, capl
 
     run(test())
     assert "wrong horse" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("where", "answer"),
+    [
+        ("greetings", "550 not from there"),
+        ("senders", "530 5.7.0 authentication required"),
+        ("senders", "550 5.7.1 not your address"),
+        ("recipients", "530 5.7.0 authentication required"),
+        ("recipients", "503 5.5.1 authenticate first"),
+        ("answers", "535 5.7.8 who are you"),
+    ],
+    ids=lambda said: said[:8],
+)
+def test_what_is_wrong_with_the_account_or_the_server_buries_nothing_however_long_it_takes(
+    authority, server_of, caplog, where, answer
+):
+    post = Post()
+    getattr(post, where).extend([answer] * 8)
+
+    async def test():
+        settings = table(authority, server_of(post), attempts=2, give_up=60)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish_many([quote(1), quote(2)])
+            one = await settled(client, kept=0)
+            assert (one.dead, one.failing) == (0, "")
+            assert len(post.mails) == 2
+
+    run(test())
+    said = [one for one in caplog.records if "nothing can be handed over" in one.getMessage()]
+    assert len(said) == 1  # Once, and not at each try.
+    assert answer[:3] in said[0].getMessage() or where == "greetings"
+
+
+def test_a_server_that_greets_nobody_without_tls_buries_nothing_either(server_of):
+    post = Post()
+    post.greetings = ["550 not from there"] * 12
+    plain = {"tls_context": None, "require_starttls": False, "auth_required": False}
+
+    async def test():
+        said = {"host": "127.0.0.1", "security": "none", "sender": SENDER, "attempts": 2}
+        said |= {"allow": ["*@example.org"], "port": server_of(post, **plain)}
+        settings = {"email": said | {"first": 0.02, "longest": 0.1}}
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(1))
+            one = await settled(client, kept=0)
+            assert (one.dead, len(post.mails)) == (0, 1)
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("where", "answer"),
+    [
+        ("senders", "552 5.3.4 too large"),
+        ("recipients", "550 5.1.1 no such mailbox"),
+        ("recipients", "556 5.1.10 takes no mail"),
+        ("answers", "554 5.7.1 it looks like spam"),
+    ],
+    ids=lambda said: said[:8],
+)
+def test_what_is_wrong_with_one_mail_is_a_dead_letter_at_once(authority, server_of, where, answer):
+    post = Post()
+    getattr(post, where).append(answer)
+
+    async def test():
+        settings = table(authority, server_of(post))
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish_many([quote(1), quote(2)])
+            await settled(client, kept=0, dead=1)
+            (letter,) = await client.durables.dead("alerts")
+            assert (letter.why, letter.attempts) == (f"the mail server answered {answer[:3]}", 1)
+            assert len(post.mails) == 1
+
+    run(test())
 
 
 def test_letters_are_gathered_too_when_they_are_delivered_again(authority, server_of):

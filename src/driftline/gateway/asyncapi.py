@@ -97,8 +97,8 @@ SOCKET = (Tells, Did, Failed, Ended, Interest)
 """What comes on a WebSocket."""
 _KINDS = ", ".join(str(kind) for kind in NotificationKind)
 _EVENTS = f"""Server-Sent Events. The event's name says which message its data is: {_KINDS} are
-notifications, partial, suspended and end are what they say; end is the last. Lines that begin with a colon say
-only that it is still there."""
+notifications, partial, suspended and end are what they say; end is the last. Lines that
+begin with a colon say only that it is still there."""
 
 
 @lru_cache(maxsize=1)

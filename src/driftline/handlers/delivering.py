@@ -189,7 +189,7 @@ class Delivering:
         """Tell some, and say that they were had; `_Failed` if that did not succeed now."""
         outcome = await self._try(some, self._patience)
         if outcome.fate is Fate.LATER:
-            delay = self._patience.failed(outcome.why, outcome.after)
+            delay = self._failed(outcome, self._patience)
             if delay is not None:
                 raise _Failed(delay)
         if outcome.fate is Fate.GONE:
@@ -224,7 +224,7 @@ class Delivering:
         again = [Outgoing(one.id, 0, one.data) for one in some]
         outcome = await self._try(again, patience)
         if outcome.fate is Fate.LATER:
-            delay = patience.failed(outcome.why, outcome.after)
+            delay = self._failed(outcome, patience)
             if delay is not None:
                 return delay
         if outcome.fate is Fate.TAKEN:
@@ -237,6 +237,12 @@ class Delivering:
                 await self._bury(one, outcome, letter.attempts + patience.attempts)
         patience.succeeded()
         return 0.0
+
+    def _failed(self, outcome: Outcome, patience: Patience) -> float | None:
+        """How long to wait before it is tried again; None: it is given up."""
+        if outcome.ours and patience.why != outcome.why:
+            log.warning("nothing can be handed over", party=self._party, why=outcome.why)
+        return patience.failed(outcome.why, outcome.after, ever=outcome.ours)
 
     def _to_deliver_again(self) -> list[Letter]:
         """The letters that somebody has asked for again, and may still see."""

@@ -1,8 +1,9 @@
 """How is something handed over to a mailbox?
 
 By SMTP, to one server, over TLS unless it is on this machine. A mail server that says 5xx of a mail
-has refused it for good; whatever else goes wrong is tried again. A subscription may send so many
-mails a minute: what is more is gathered into one.
+has refused it for good; whatever else goes wrong is tried again. What is wrong with the server, or
+with what it knows us by, is wrong with all mails alike: none is given up because of it. A
+subscription may send so many mails a minute: what is more is gathered into one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from driftline.net.mailing import MAILBOX, Email
 
 SCHEME = "mailto:"
 _FORGET = 10_000
+_OF_US = frozenset({502, 503, 521, 530, 534, 535, 538})
+"""Who we are was not said or not believed, or nothing is taken at all: nothing about this mail."""
+_TOO_LARGE = 552
+"""This is said of a mail as soon as its size is."""
 
 
 class Mail:
@@ -123,13 +128,20 @@ class Mail:
             await server.connect()
         except aiosmtplib.SMTPAuthenticationError as problem:
             # Nobody's letters are dead because a password is wrong.
-            return Outcome(Fate.LATER, f"the mail server does not know us ({problem.code})")
+            return _of_us(f"the mail server does not know us ({problem.code})")
         except (aiosmtplib.SMTPException, OSError, ValueError):
-            return Outcome(Fate.LATER, "the mail server cannot be reached, or not safely")
+            return _of_us("the mail server cannot be reached, or not safely")
         try:
             await server.sendmail(settings.sender, [to], mail)
         except aiosmtplib.SMTPRecipientsRefused as problem:
             return _answered(problem.recipients[0].code)
+        except aiosmtplib.SMTPHeloError as problem:
+            return _of_us(f"the mail server answered {problem.code} to who we are")
+        except aiosmtplib.SMTPSenderRefused as problem:
+            # The sender is the same of all mails, and what the account may say is its server's.
+            if problem.code == _TOO_LARGE:
+                return _answered(problem.code)
+            return _of_us(f"the mail server answered {problem.code} to who it is from")
         except aiosmtplib.SMTPResponseException as problem:
             return _answered(problem.code)
         except (aiosmtplib.SMTPException, OSError):
@@ -149,6 +161,12 @@ class Mail:
         """Nothing is open between mails."""
 
 
+def _of_us(why: str) -> Outcome:
+    return Outcome(Fate.LATER, why, ours=True)
+
+
 def _answered(code: int) -> Outcome:
     why = f"the mail server answered {code}"
+    if code in _OF_US:
+        return _of_us(why)
     return Outcome(Fate.REFUSED if 500 <= code < 600 else Fate.LATER, why)

@@ -29,6 +29,9 @@ class Outcome:
     fate: Fate
     why: str = ""
     after: float | None = None
+    ours: bool = False
+    """Is something wrong with us or what we send through, whatever is sent? Then none of it is
+    given up because of that."""
 
 
 TAKEN = Outcome(Fate.TAKEN)

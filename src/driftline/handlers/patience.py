@@ -48,18 +48,18 @@ class Patience:
         """It was taken, or given up: nothing is wrong."""
         self.attempts, self.why, self.tried, self._until = 0, "", (), 0.0
 
-    def failed(self, why: str, after: float | None = None) -> float | None:
-        """How long to wait before it is tried again; None: no longer."""
+    def failed(self, why: str, after: float | None = None, *, ever: bool = False) -> float | None:
+        """How long to wait before it is tried again; None: no longer, which `ever` rules out."""
         self.why = why
         settings = self._settings
-        if self.attempts >= settings.attempts:
+        if self.attempts >= settings.attempts and not ever:
             return None
         # No number is made that a float cannot hold, however often it is tried.
         doubled = settings.first * 2.0 ** min(self.attempts - 1, 60)
         delay = min(doubled, settings.longest) * (0.5 + self._random() / 2)
         if after is not None:
             delay = min(max(delay, after), settings.longest)
-        if self._clock() + delay - self._began > settings.give_up:
+        if self._clock() + delay - self._began > settings.give_up and not ever:
             return None
         self._until = self._clock() + delay
         return delay
