@@ -374,7 +374,7 @@ def test_an_unreachable_receiver_is_not_asked_all_the_time():
     run(test())
 
 
-@pytest.mark.parametrize("code", [400, 401, 404, 422, 302, 307])
+@pytest.mark.parametrize("code", [400, 401, 404, 422, 301, 302, 303, 307, 308])
 def test_what_is_refused_for_good_is_a_dead_letter_and_the_next_goes_on(code):
     async def test():
         with Receiver() as elsewhere, Receiver() as receiver:
@@ -479,6 +479,40 @@ def test_who_says_gone_is_told_nothing_more_and_all_is_kept():
                 await client.durables.resume("alerts")
                 assert (await settled(client, kept=0)).failing == ""
                 assert receiver.prices == [1, 1, 2]
+
+    run(test())
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308, 410])
+def test_nobody_elsewhere_is_told_or_shown_how_it_is_signed(code):
+    """What leads elsewhere is no answer that is followed, also when letters are delivered again."""
+
+    async def test():
+        with Receiver() as elsewhere, Receiver() as receiver:
+            answer = status(code, f"location: {elsewhere.url}/in/alerts")
+            receiver.answers = [answer, answer]
+            settings = hooks(receiver)
+            # Not even where it might have gone, had its owner said so.
+            settings["webhooks"]["allow"].append(f"{elsewhere.url}/in/")
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                if code == 410:
+                    for more in (1, 2):
+                        await settled(client, suspended=True)
+                        assert len(receiver.posts) == more
+                        await client.durables.resume("alerts")
+                else:
+                    await settled(client, kept=0, dead=1)
+                    await client.durables.redeliver("alerts")
+                    await eventually(lambda: len(receiver.posts) == 2)
+                    while (await client.durables.dead("alerts"))[0].again:
+                        await asyncio.sleep(0.01)
+                    await client.durables.redeliver("alerts")
+                one = await settled(client, kept=0, dead=0)
+                assert one.handler == f"{receiver.url}/in/alerts"
+                assert receiver.prices == [1, 1, 1]
+                assert elsewhere.posts == []
 
     run(test())
 
