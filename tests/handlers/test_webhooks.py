@@ -7,6 +7,7 @@ import socket
 import threading
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 import driftline as dl
@@ -100,6 +101,22 @@ def test_a_webhook_is_a_signed_cloudevent_and_what_was_taken_is_had():
                 assert (event["type"], event["subject"]) == ("driftline.event", "alerts")
                 assert event["source"] == "/b/anyone"
                 assert event["data"]["type"] == "quote"
+
+    run(test())
+
+
+def test_its_source_is_a_uri_reference_whatever_the_broker_is_called():
+    async def test():
+        with Receiver() as receiver:
+            settings = hooks(receiver) | {"name": "west é 1/2"}
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                await eventually(lambda: len(receiver.posts) == 1)
+                source = receiver.posts[0].event["source"]
+                assert source == "/west%20%C3%A9%201%2F2/anyone"
+                wanted = {"type": "string", "format": "uri-reference"}
+                jsonschema_rs.validate(wanted, source, validate_formats=True)
 
     run(test())
 

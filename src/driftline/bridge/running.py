@@ -30,6 +30,7 @@ from driftline.errors import (
     Unreachable,
 )
 from driftline.handlers.outgoing import Incoming
+from driftline.language.notified import source_of
 from driftline.model.event import Event
 from driftline.net.logs import Log
 
@@ -167,7 +168,7 @@ class Bridge:
     # To the MQTT broker
 
     async def _tell(self, client: Client, out: OutConfig) -> None:
-        incoming = Incoming(out.subscription, f"/{client.broker}")
+        incoming = Incoming(out.subscription, source_of(client.broker))
         subscription = client.subscribe(
             out.text, out.values, durable=out.subscription, ack="manual"
         )

@@ -33,6 +33,7 @@ from driftline.handlers.coming import PENDING_MOST, Coming
 from driftline.handlers.outcome import Fate, Outcome, Way
 from driftline.handlers.outgoing import Incoming, Outgoing
 from driftline.handlers.patience import Patience
+from driftline.language.notified import source_of
 from driftline.net.inside import Trouble, dial_as
 from driftline.net.logs import Log
 from driftline.net.tokens import Proven
@@ -82,7 +83,7 @@ class Delivering:
         self._name = durable_name(party) or ""
         identity = identity_of(party)
         self._dial = dial_as(server, Proven(identity), steps_aside=True)
-        self._source = f"/{server.config.name}/{identity}"
+        self._source = source_of(server.config.name, identity)
         self._patience, self._with_letters = (
             Patience(way.patience, server.loop.time, random.random) for _ in range(2)
         )

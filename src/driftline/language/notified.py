@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from driftline.language.cloudevents import SPEC_VERSION, event_to, value_to
 from driftline.model.notification import Notification
@@ -20,6 +21,8 @@ from driftline.model.trace import headers_of
 from driftline.model.value import Value, time_of
 
 _ALWAYS = ("kind", "values", "epoch")
+_SEGMENT = "!$&'()*+,;=:@"
+"""What may stand in a segment of a path as it is, beside letters, digits and -._~ [RFC 3986]."""
 
 
 def notification_to(told: Notification) -> dict[str, Any]:
@@ -55,6 +58,15 @@ def notification_to(told: Notification) -> dict[str, Any]:
         for name, value in found.items()
         if name in _ALWAYS or told_apart.get(name, bool(value))
     }
+
+
+def source_of(*names: str) -> str:
+    """Where CloudEvents of ours come from: a URI-reference, whatever brokers and people are called.
+
+    >>> source_of("b", "alice"), source_of("west 1", "https://id.example.org/é")
+    ('/b/alice', '/west%201/https:%2F%2Fid.example.org%2F%C3%A9')
+    """
+    return "".join(f"/{quote(name, safe=_SEGMENT)}" for name in names)
 
 
 def notification_event(told: Notification, subscription: str, source: str) -> dict[str, Any]:
