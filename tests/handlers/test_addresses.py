@@ -148,7 +148,7 @@ REFUSED = [
 def hooks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRIFTLINE_WEBHOOKS_SECRET", "m" * 32)
-        return Webhooks("b", Settings(ALLOW))
+        return Webhooks(Settings(ALLOW))
 
 
 @pytest.mark.parametrize("address", FINE)

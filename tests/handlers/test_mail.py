@@ -485,6 +485,7 @@ def test_nothing_that_others_write_becomes_a_header_of_its_own():
         [Outgoing("7", 7, body)],
         broker="b",
         party="alice/x",
+        mark="m",
         name="x> <y@evil.example>, \u202e",
         sender=SENDER,
         to="alice@example.org",
@@ -557,6 +558,7 @@ def test_whatever_things_are_called_a_mail_has_our_headers_and_our_body(
         some,
         broker="b",
         party=f"alice/{name}",
+        mark="m",
         name=name,
         sender=SENDER,
         to="alice@example.org",
@@ -579,9 +581,40 @@ def test_whatever_things_are_called_a_mail_has_our_headers_and_our_body(
     assert json.loads(attached.get_content()) == event
 
 
-def test_the_same_notifications_have_the_same_message_id():
-    some = [Outgoing(str(n), n, b'{"id": "x", "data": {"kind": "gap"}}') for n in (7, 9)]
-    names = {"broker": "b", "party": "alice/x", "name": "x", "sender": SENDER, "to": SENDER}
-    first, again = (mail_of(some, now=now, **names)["Message-ID"] for now in (1.0, 2.0))
-    other = mail_of(some[:1], now=1.0, **names)["Message-ID"]
-    assert first == again != other
+def test_the_same_notifications_have_the_same_message_id_and_no_others_have_it():
+    def id(some: list[Outgoing], now: float = 1.0, mark: str = "m") -> str:
+        names = {"broker": "b", "party": "alice/x", "name": "x", "sender": SENDER, "to": SENDER}
+        return str(mail_of(some, now=now, mark=mark, **names)["Message-ID"])
+
+    first, second, third = (
+        Outgoing(str(n), n, b'{"id": "x", "data": {"kind": "gap"}}') for n in (7, 8, 9)
+    )
+    every = [[first], [first, second], [first, third], [first, second, third]]
+    assert [id(some, 2.0) for some in every] == [id(some) for some in every]
+    assert len({id(some, mark=mark) for some in every for mark in ("m", "n")}) == 8
+
+
+def test_who_ends_a_subscription_and_makes_it_again_gets_no_mail_under_an_id_of_before(
+    authority, server_of, tmp_path
+):
+    """Also when the broker was started anew; what is sent again has the id it had."""
+    post = Post("451 later")
+
+    async def test():
+        settings = table(authority, server_of(post), first=0.5) | {"journal": str(tmp_path / "j")}
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await kept(client)
+            await client.publish(quote(1))
+            await eventually(lambda: len(post.offered) == 1)
+        async with served(**settings) as server, dl.connect(address(server)) as client:
+            await settled(client, kept=0)
+            await client.durables.drop("alerts")
+            await kept(client)
+            await client.publish(quote(1))
+            await settled(client, kept=0)
+        before, again, other = (mail["Message-ID"] for mail in post.offered)
+        assert before == again
+        assert other.partition("-")[0] != again.partition("-")[0]
+        assert len({mail["List-Id"] for mail in post.offered}) == 1
+
+    run(test())

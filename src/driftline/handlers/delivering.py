@@ -260,9 +260,10 @@ class Delivering:
             raise _Over
         patience.begin(*(one.id for one in some))
         generation = self._server.edge.parties[self._party].generation
+        mark = self._server.mark(self._party)
         self.handing_over = True
         try:
-            outcome = await self.way.hand_over(self._party, generation, self.handler, some)
+            outcome = await self.way.hand_over(self._party, mark, generation, self.handler, some)
         finally:
             self.handing_over = False
         if outcome.fate is Fate.TAKEN:

@@ -44,7 +44,7 @@ class Handlers:
     def _ways(config: Config) -> tuple[Webhooks | None, Mail | None]:
         web, mail = config.webhooks, config.email
         return (
-            None if web is None else Webhooks(config.name, web),
+            None if web is None else Webhooks(web),
             None if mail is None else Mail(config.name, mail),
         )
 

@@ -7,6 +7,7 @@ in the body nothing but a line of it.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -16,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from driftline.handlers.outgoing import Outgoing, mark_of, stable_id
+from driftline.broker.identity import mark_of, stable_id
+from driftline.handlers.outgoing import Outgoing
 
 _SUBJECT_MOST = 150
 _LINES_MOST = 200
@@ -28,6 +30,7 @@ def mail_of(
     *,
     broker: str,
     party: str,
+    mark: str,
     name: str,
     sender: str,
     to: str,
@@ -35,7 +38,7 @@ def mail_of(
 ) -> EmailMessage:
     """One mail that tells of one or several notifications, in order.
 
-    The same ones have the same Message-ID, however often they are sent.
+    The same ones have the same Message-ID, however often they are sent, and no others have it.
     """
     events = [one.event() for one in some]
     mail = EmailMessage(policy=SMTP)
@@ -44,10 +47,10 @@ def mail_of(
     mail["Subject"] = _header(_subject(name, events))
     mail["Date"] = format_datetime(datetime.fromtimestamp(now, UTC))
     domain = sender.rpartition("@")[2]
-    ids = some[0].id if len(some) == 1 else f"{some[0].id}-to-{some[-1].id}"
-    mail["Message-ID"] = f"<{stable_id(broker, party, ids)}@{domain}>"
+    mail["Message-ID"] = f"<{stable_id(mark, _ids(some))}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
     mail["Precedence"] = "bulk"
+    # It is sorted by: the same when the subscription is ended and made again.
     label = re.sub(r"[^\w .@-]", "_", name)[:_SUBJECT_MOST]
     mail["List-Id"] = _header(f"{label} <{mark_of(broker, party)}.{domain}>")
     mail.set_content(_text(name, broker, events), cte="quoted-printable")
@@ -59,6 +62,14 @@ def mail_of(
         filename="notifications.json" if many else "notification.json",
     )
     return mail
+
+
+def _ids(some: list[Outgoing]) -> str:
+    """One id for all: of letters that are sent again any may have been thrown away in between."""
+    if len(some) == 1:
+        return some[0].id
+    every = hashlib.sha256("\0".join(one.id for one in some).encode()).hexdigest()
+    return f"{some[0].id}-to-{some[-1].id}-{every[:12]}"
 
 
 def _line(text: str) -> str:

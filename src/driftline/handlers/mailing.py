@@ -82,7 +82,7 @@ class Mail:
         self._buckets[party] = self._left(party) - 1.0, time.monotonic()
 
     async def hand_over(
-        self, party: str, generation: int, handler: str, some: list[Outgoing]
+        self, party: str, mark: str, generation: int, handler: str, some: list[Outgoing]
     ) -> Outcome:
         """See `Way`."""
         to = self.address(handler)
@@ -91,6 +91,7 @@ class Mail:
                 some,
                 broker=self._broker,
                 party=party,
+                mark=mark,
                 name=durable_name(party) or party,
                 sender=self._settings.sender,
                 to=to,

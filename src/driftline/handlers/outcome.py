@@ -71,6 +71,6 @@ class Way(Protocol):
         """Of so many things, how many are handed over at once?"""
 
     async def hand_over(
-        self, party: str, generation: int, handler: str, some: list[Outgoing]
+        self, party: str, mark: str, generation: int, handler: str, some: list[Outgoing]
     ) -> Outcome:
-        """Try it once."""
+        """Try it once. The mark is what the subscription is known by, and no other ever was."""

@@ -16,7 +16,6 @@ Each leaves by itself, as a CloudEvent, under an id that is the same however oft
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -97,16 +96,3 @@ class Incoming:
         id = f"{told.number}{part}"
         event = notification_event(told, self._name, self._source) | {"id": f"{self._name}-{id}"}
         return Outgoing(id, told.number, msgspec.json.encode(event))
-
-
-def stable_id(broker: str, party: str, id: str) -> str:
-    """What a receiver knows something by that comes again, from whichever broker it comes.
-
-    It is fit for a header, whatever subscriptions are called.
-    """
-    return f"{mark_of(broker, party)}-{id}"
-
-
-def mark_of(broker: str, party: str) -> str:
-    """A short name for a durable subscription that no other has."""
-    return hashlib.sha256(f"{broker}\0{party}".encode()).hexdigest()[:20]

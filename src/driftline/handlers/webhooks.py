@@ -23,9 +23,10 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from driftline.broker.identity import stable_id
 from driftline.errors import InvalidValue, NotSupported
 from driftline.handlers.outcome import TAKEN, Fate, Outcome
-from driftline.handlers.outgoing import Outgoing, stable_id
+from driftline.handlers.outgoing import Outgoing
 from driftline.handlers.signing import derived, secret_text, signed
 from driftline.model.value import show
 from driftline.net.web_address import WebAddress
@@ -45,9 +46,8 @@ _ALWAYS = {"user-agent": "driftline", "accept": "*/*"}
 class Webhooks:
     """The webhooks of one broker. See `Way`."""
 
-    def __init__(self, broker: str, settings: Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.patience = self._settings = settings
-        self._broker = broker
         self._master = settings.master()
         self._allowed = settings.prefixes()
         self._transport = _transport(settings)
@@ -79,7 +79,7 @@ class Webhooks:
         return 1
 
     async def hand_over(
-        self, party: str, generation: int, handler: str, some: list[Outgoing]
+        self, party: str, mark: str, generation: int, handler: str, some: list[Outgoing]
     ) -> Outcome:
         """See `Way`."""
         (one,) = some
@@ -91,8 +91,7 @@ class Webhooks:
             # With the secret before this one too: a receiver changes over when it likes.
             generations = (generation, generation - 1) if generation else (0,)
             secrets = [self.secret(party, each) for each in generations]
-            id = stable_id(self._broker, party, one.id)
-            headers = signed(id, one.body, secrets, time.time())
+            headers = signed(stable_id(mark, one.id), one.body, secrets, time.time())
             headers |= one.trace()
             headers["content-type"] = "application/cloudevents+json; charset=utf-8"
             return await self._post(address, headers, one.body)
@@ -157,8 +156,8 @@ def judged(
 
     >>> [judged(status).fate.value for status in (204, 302, 404, 410, 503)]
     ['taken', 'refused', 'refused', 'gone', 'later']
-    >>> judged(429, "7")
-    Outcome(fate=<Fate.LATER: 'later'>, why='the receiver answered 429', after=7.0)
+    >>> judged(429, "7").why, judged(429, "7").after
+    ('the receiver answered 429', 7.0)
     """
     why = f"the receiver answered {status}"
     if 200 <= status < 300:
