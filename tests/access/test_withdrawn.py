@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import driftline as dl
-from driftline.broker.access import Granted
+from driftline.broker.access import Anyone, Granted
 from driftline.broker.grants import grants_of
 from driftline.broker.letters import Letter
 from driftline.errors import NotAllowed
@@ -218,6 +218,55 @@ def test_a_letter_that_is_on_its_way_when_it_is_withdrawn_goes_no_further(author
         run(test(receiver))
 
 
+ASKED = [
+    # By what it was found, and what is asked for in its place before it is withdrawn.
+    ("SELECT price FROM quote WHERE secret > 40", "SELECT price FROM quote"),
+    ("SELECT secret AS price FROM quote", "SELECT price FROM quote WHERE price > 0"),
+]
+
+
+@pytest.mark.parametrize("is_waiting", [False, True], ids=["dead", "waiting"])
+@pytest.mark.parametrize(("asked", "then"), ASKED)
+def test_a_letter_is_judged_by_what_it_was_made_from(authority, tmp_path, asked, then, is_waiting):
+    """And by nothing that is asked for since, whether it was dead by then or waited."""
+
+    async def test(receiver: Receiver) -> None:
+        before = ALICE.format(seen=BOTH) + HANDLES
+        said = {"webhooks": hooks(receiver), "journal": str(tmp_path / "b.journal")}
+        async with (
+            granting(authority, before, **said) as (server, _),
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            await alice.durables.keep("alerts", asked)
+            await alice.durables.redirect("alerts", f"{receiver.url}/in/")
+            if is_waiting:
+                await alice.durables.suspend("alerts")
+            await root.publish(quote("q1", 42))
+            if not is_waiting:
+                await buried(alice, 1)
+            await alice.durables.keep("alerts", then)
+            await alice.durables.resume("alerts")
+            # While she may see it she does.
+            assert b"alerts" in (await buried(alice, 1))[0].data
+            await root.publish(quote("q2", 43))
+            await buried(alice, 2)
+        async with granting(authority, before, **said) as (server, reload):
+            # What it was made from is known to a later life of the broker.
+            reload(ALICE.format(seen=LESS) + HANDLES)
+            async with client_of(server, authority.token("alice")) as alice:
+                first, second = await alice.durables.dead("alerts")
+                assert first.data == b""
+                assert json.loads(second.data)["data"]["values"] == {"price": 1.0}
+                assert await alice.durables.redeliver("alerts", [first.id]) == 0
+                receiver.otherwise = status(200)
+                assert await alice.durables.redeliver("alerts") == 1
+                assert [one.id for one in await buried(alice, 1)] == [first.id]
+
+    with Receiver(otherwise=status(400)) as receiver:
+        run(test(receiver))
+
+
 SEEN = Granted(
     grants_of(
         {
@@ -284,8 +333,30 @@ def event_of(**attributes: object) -> dict[str, object]:
     ],
 )
 def test_a_letter_is_withheld_if_it_says_what_may_not_be_seen(text, data, withheld):
-    letter = Letter("1", "it answered 400", 1, 0, json.dumps({"data": data}).encode())
-    assert is_withheld(SEEN, "alice/d", dl.parse(text), letter) is withheld
+    body = json.dumps({"data": data}).encode()
+    letter = Letter("1", "it answered 400", 1, 0, body, made_from=(dl.parse(text),))
+    assert is_withheld(SEEN, "alice/d", letter) is withheld
+
+
+@pytest.mark.parametrize(
+    ("operations", "but", "withheld"),
+    [
+        (["subscribe", "view", "read"], [], False),
+        (["subscribe", "view", "read"], ["secret"], True),
+        (["subscribe", "view"], [], True),
+        (["subscribe", "read"], [], True),
+        (["view", "read"], [], True),
+    ],
+)
+def test_a_letter_that_does_not_say_what_it_was_made_from_is_for_who_sees_all(
+    operations, but, withheld
+):
+    """What an earlier version has kept may have been found by anything."""
+    grant = {"who": ["alice"], "may": operations, "on": ["*"], "attributes": ["*"], "except": but}
+    data = {"data": {"values": {"price": 1}, "type": "quote"}}
+    letter = Letter("1", "it answered 400", 1, 0, json.dumps(data).encode())
+    assert is_withheld(Granted(grants_of({"grants": [grant]})), "alice/d", letter) is withheld
+    assert not is_withheld(Anyone(), "alice/d", letter)
 
 
 # Rows

@@ -285,7 +285,11 @@ def what_was_forgotten_of_a_view_is_not_told_anew(patched: pytest.MonkeyPatch) -
 @fault("acyclic", CRASHES)
 def an_edge_that_comes_back_tells_of_no_gap(patched: pytest.MonkeyPatch) -> None:
     subscribe = Edge.subscribe
-    patched.setattr(Edge, "subscribe", lambda self, *asked, gap=False: subscribe(self, *asked))
+
+    def quiet(self, *asked, gap=False, **how):
+        subscribe(self, *asked, **how)
+
+    patched.setattr(Edge, "subscribe", quiet)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -62,6 +62,9 @@ class Access(Protocol):
     def sight(self, party: str, type: str, *, kept: bool = False) -> Names:
         """Which attributes may it see of events of a type, or of what is kept of these?"""
 
+    def sees_all(self, party: str) -> bool:
+        """May it be told all there is, whatever it asks for?"""
+
 
 class Anyone:
     """Anyone may do everything."""
@@ -102,6 +105,10 @@ class Anyone:
     def sight(self, party: str, type: str, *, kept: bool = False) -> Names:
         """See `Access`."""
         return ALL_NAMES
+
+    def sees_all(self, party: str) -> bool:
+        """See `Access`."""
+        return True
 
 
 class Granted:
@@ -173,6 +180,14 @@ class Granted:
         """See `Access`."""
         operation = Operation.VIEW if kept else Operation.SUBSCRIBE
         return self._grants.names(identity_of(party), operation, type) or NO_NAMES
+
+    def sees_all(self, party: str) -> bool:
+        """See `Access`."""
+        who, names = identity_of(party), self._grants.names
+        told = (names(who, one, None) for one in (Operation.SUBSCRIBE, Operation.VIEW))
+        return all(one is not None and one.is_all for one in told) and (
+            names(who, Operation.READ, None) is not None
+        )
 
     def _check(
         self,

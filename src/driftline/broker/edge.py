@@ -19,6 +19,7 @@ from driftline.broker.crowds import Crowds
 from driftline.broker.effects import MISSING, Deliver, DeliverMany, Key
 from driftline.broker.given import Given
 from driftline.broker.parties import Parties
+from driftline.broker.restated import NEVER, Restated
 from driftline.broker.settings import Settings
 from driftline.broker.views import Of, Views
 from driftline.matching.choice import make_matcher
@@ -69,6 +70,7 @@ class Edge:
         "_patience",
         "_plain",
         "_put",
+        "_restated",
         "_sequences",
         "_standing",
         "_step_of",
@@ -98,6 +100,8 @@ class Edge:
         self._standing: dict[str, Standing] = {}
         self._owner: dict[str, str] = {}
         self._handles: dict[str, int] = {}
+        # Of those that have asked for something else before.
+        self._restated: dict[str, Restated] = {}
         matcher = make_matcher(settings.matcher)
         self._plain = make_evolving(settings, matcher)
         # Who is told of events that are taken many at a time; for that an index is needed.
@@ -119,7 +123,8 @@ class Edge:
         """Journal a subscription as it stands, if its party is durable."""
         owner = self._owner[id]
         if self.parties[owner].durable:
-            self._put(("sub", id), (owner, self._standing[id], self._handles.get(id, 0)))
+            handle, restated = self._handles.get(id, 0), self._restated.get(id, NEVER)
+            self._put(("sub", id), (owner, self._standing[id], handle, restated))
 
     def _place(self, id: str) -> None:
         """Let kernels know whose it is, if it is for them to find."""
@@ -129,7 +134,14 @@ class Edge:
             self.parties.slots.put(number, self._owner[id], self._handles.get(id, 0), epoch)
 
     def subscribe(
-        self, party: str, id: str, standing: Standing, handle: int = 0, *, gap: bool = False
+        self,
+        party: str,
+        id: str,
+        standing: Standing,
+        handle: int = 0,
+        *,
+        gap: bool = False,
+        restated: Restated = NEVER,
     ) -> None:
         """Take in a subscription; with a gap, a view that was there before."""
         self.parties.know(party).ids[id] = None
@@ -137,6 +149,8 @@ class Edge:
         self._standing[id] = standing
         if handle:
             self._handles[id] = handle
+        if restated is not NEVER:
+            self._restated[id] = restated
         self._note(id)
         self.concern.begin(standing)
         if isinstance(standing.statement, Pattern):
@@ -155,13 +169,17 @@ class Edge:
 
     def restate(self, party: str, id: str, standing: Standing, handle: int) -> None:
         """The same subscription asks for something else."""
+        restated = Restated(standing.epoch)
+        if self.parties[party].waiting:
+            before = self._restated.get(id, NEVER)
+            restated = before.again(standing.epoch, self._standing[id].statement)
         if not self._counting:
             self.cancel(id)
-            self.subscribe(party, id, standing, handle)
+            self.subscribe(party, id, standing, handle, restated=restated)
             return
         evaluated, matched, quiet = self.evaluated(id), self.matched(id), self.counted.quiet(id)
         self.cancel(id)
-        self.subscribe(party, id, standing, handle)
+        self.subscribe(party, id, standing, handle, restated=restated)
         # What waits for it was found before.
         self.counted.carry(id, self._number(id), evaluated, matched, quiet)
 
@@ -222,6 +240,7 @@ class Edge:
         party = self.parties[owner]
         del party.ids[id]
         self._handles.pop(id, None)
+        self._restated.pop(id, None)
         if party.durable:
             self._put(("sub", id), None)
             self._put(("partial", id), None)
@@ -244,6 +263,11 @@ class Edge:
     def standing(self, id: str) -> Standing:
         """A subscription as it stands."""
         return self._standing[id]
+
+    def asked_under(self, id: str, epoch: int) -> Statement | None:
+        """What a subscription asked for under an epoch; None: it is not known any more."""
+        restated = self._restated.get(id, NEVER)
+        return restated.at(epoch, self._standing[id].statement)
 
     def matched(self, id: str) -> int:
         """How many events satisfied a subscription since it began."""
@@ -437,7 +461,8 @@ class Edge:
         for key, value in stored.items():
             if key[0] == "sub":
                 assert isinstance(value, tuple)
-                self.subscribe(value[0], key[1], value[1], value[2], gap=True)
+                owner, standing, handle, restated = value
+                self.subscribe(owner, key[1], standing, handle, gap=True, restated=restated)
         for key, value in stored.items():
             if key[0] == "partial":
                 assert isinstance(value, tuple)
@@ -453,6 +478,7 @@ class Edge:
     def _check(self) -> None:
         patterns = {id for id, one in self._standing.items() if isinstance(one.statement, Pattern)}
         assert self._owner.keys() == self._standing.keys() >= self._handles.keys()
+        assert self._restated.keys() <= self._standing.keys()
         owned = {(id, name) for name, party in self.parties.items() for id in party.ids}
         assert owned == set(self._owner.items())
         self.parties._check()

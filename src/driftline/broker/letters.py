@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from driftline.broker.effects import Key
 from driftline.broker.sizes import THING_BYTES
+from driftline.model.covering import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ class Letter:
     """What was to be told, as it was said then."""
     again: bool = False
     """Is it to be delivered again?"""
+    made_from: tuple[Statement, ...] = ()
+    """What was asked for when it was found, and last what was when it was told; none: that is not
+    known."""
 
     @property
     def size(self) -> int:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from driftline.broker import requests
+from driftline.broker.access import may_be_told
 from driftline.broker.effects import Reply
 from driftline.broker.identity import durable_name, guest_of, identity_of
 from driftline.broker.letters import Letter
@@ -34,6 +35,8 @@ from driftline.handlers.outcome import Fate, Outcome, Way
 from driftline.handlers.outgoing import Incoming, Outgoing
 from driftline.handlers.patience import Patience
 from driftline.language.notified import source_of
+from driftline.model.covering import Statement
+from driftline.model.notification import NotificationKind
 from driftline.net.inside import Trouble, dial_as
 from driftline.net.logs import Log
 from driftline.net.tokens import Proven
@@ -164,6 +167,8 @@ class Delivering:
 
     async def _tell(self, subscription: Subscription) -> None:
         coming = Coming(subscription, Incoming(self._name, self._source))
+        # What is told is said by what it asks for now; if that changes, we are detached.
+        epoch = subscription.epoch
         try:
             while True:
                 again_in = await self._deliver_again()
@@ -176,7 +181,7 @@ class Delivering:
                 if tried:
                     await coming.fetch_again(tried)
                 count = self._count(coming.ids(len(tried)), len(coming), self._patience)
-                await self._hand_over(coming.take(count))
+                await self._hand_over(coming.take(count), epoch)
         finally:
             await coming.close()
 
@@ -186,7 +191,7 @@ class Delivering:
             return len(first)
         return self.way.count(self._party, waiting)
 
-    async def _hand_over(self, some: list[Outgoing]) -> None:
+    async def _hand_over(self, some: list[Outgoing], epoch: int) -> None:
         """Tell some, and say that they were had; `_Failed` if that did not succeed now."""
         outcome = await self._try(some, self._patience)
         if outcome.fate is Fate.LATER:
@@ -202,7 +207,8 @@ class Delivering:
                 self._server.driver.ask(self._party, requests.Told(done[-1]))
         else:
             for one in some:
-                await self._bury(one, outcome, self._patience.attempts)
+                made_from = self._made_from(one, epoch)
+                await self._bury(one, outcome, self._patience.attempts, made_from)
         self._patience.succeeded()
 
     async def _deliver_again(self) -> float | None:
@@ -235,7 +241,8 @@ class Delivering:
             await self._suspend(outcome)
         else:
             for letter, one in zip(some, again, strict=True):
-                await self._bury(one, outcome, letter.attempts + patience.attempts)
+                attempts = letter.attempts + patience.attempts
+                await self._bury(one, outcome, attempts, letter.made_from)
         patience.succeeded()
         return 0.0
 
@@ -251,9 +258,10 @@ class Delivering:
         known = edge.parties.get(self._party)
         if known is None or edge.owner(f"{self._party}#0") is None:
             return []
-        statement = edge.standing(f"{self._party}#0").statement
+        if not may_be_told(access, self._party, edge.standing(f"{self._party}#0").statement):
+            return []
         letters = known.letters.to_deliver()
-        return [one for one in letters if not is_withheld(access, self._party, statement, one)]
+        return [one for one in letters if not is_withheld(access, self._party, one)]
 
     async def _try(self, some: list[Outgoing], patience: Patience) -> Outcome:
         if self._finishing:
@@ -272,14 +280,28 @@ class Delivering:
             self._tally.failed += 1
         return outcome
 
-    async def _bury(self, one: Outgoing, outcome: Outcome, attempts: int) -> None:
+    def _made_from(self, one: Outgoing, epoch: int) -> tuple[Statement, ...]:
+        """What was asked for when it was found, and when it was told; none: it is not known."""
+        edge, id = self._server.edge, f"{self._party}#0"
+        if edge.owner(id) is None:
+            return ()
+        told = one.event()["data"]
+        # A gap says nothing of what was found.
+        epochs = (epoch,) if told["kind"] == NotificationKind.GAP else (told["epoch"], epoch)
+        found = [edge.asked_under(id, each) for each in epochs]
+        known = [each for each in found if each is not None]
+        return tuple(dict.fromkeys(known)) if len(known) == len(found) else ()
+
+    async def _bury(
+        self, one: Outgoing, outcome: Outcome, attempts: int, made_from: tuple[Statement, ...]
+    ) -> None:
         # Of many in a row the first says enough.
         say = log.debug if self._burying else log.warning
         self._burying = True
         self._tally.buried += 1
         say("a dead letter", party=self._party, letter=one.id, why=outcome.why)
         now = self._server.clock.now()
-        letter = Letter(one.id, outcome.why, attempts, now, one.body)
+        letter = Letter(one.id, outcome.why, attempts, now, one.body, made_from=made_from)
         await self._ask(lambda name: requests.Bury(name, one.number, letter))
 
     async def _suspend(self, outcome: Outcome) -> None:

@@ -291,8 +291,7 @@ class Keeping:
         self._letters(guest, asked, requests.Revive, party)
 
     def _is_withheld(self, party: str, letter: Letter) -> bool:
-        standing = self._server.edge.standing(f"{party}#0")
-        return is_withheld(self._server.broker.access, party, standing.statement, letter)
+        return is_withheld(self._server.broker.access, party, letter)
 
     def _discard(self, guest: Guest, asked: by_name.Discard) -> None:
         party, _ = self.find(guest, asked.durable)

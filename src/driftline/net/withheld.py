@@ -1,7 +1,12 @@
 """May somebody still see what they were once to be told? Grants may have been withdrawn since.
 
-A dead letter is what was told, as it was said then. It is looked at name by name: what a
-subscription calls its columns is its own to name, all else must be an attribute that may be seen.
+A dead letter is what was told, as it was said then. That there is one says something of whatever
+was asked for when it was found, which may be something else by now: so all that must be allowed
+still. Then it is looked at name by name: what a subscription called its columns was its own to
+name, all else must be an attribute that may be seen.
+
+Which way it may err: of what it is not known what was asked for, all is withheld from whoever may
+not see all there is.
 """
 
 from __future__ import annotations
@@ -14,14 +19,16 @@ import msgspec
 from driftline.broker.access import Access, is_kept, may_be_told
 from driftline.broker.letters import Letter
 from driftline.language.cloudevents import event_from
-from driftline.model.covering import Statement
 from driftline.model.pattern import Pattern
 
 
-def is_withheld(access: Access, party: str, statement: Statement, letter: Letter) -> bool:
-    """Does a letter for a party, whose subscription asks for this now, say what it may not see?"""
-    if not may_be_told(access, party, statement):
+def is_withheld(access: Access, party: str, letter: Letter) -> bool:
+    """Does a letter for a party say what it may not see?"""
+    if not letter.made_from:
+        return not access.sees_all(party)
+    if not all(may_be_told(access, party, one) for one in letter.made_from):
         return True
+    statement = letter.made_from[-1]
     data = msgspec.json.decode(letter.data).get("data", {})
     last = statement.steps[-1] if isinstance(statement, Pattern) else statement
     type = data.get("type") or last.source or ""

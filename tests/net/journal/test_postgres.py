@@ -13,6 +13,7 @@ import pytest
 from driftline.errors import JournalInUse, JournalRefused, JournalUnavailable
 from driftline.net.journal.group import GroupCommit
 from driftline.net.journal.postgres import PostgresJournal
+from driftline.net.journal.stored import FORMAT
 from tests.net.conftest import Server
 
 
@@ -59,8 +60,18 @@ def test_the_journal_of_another_broker_or_a_newer_format_is_refused(
         opened("c")
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE driftline_about SET format = 9")
-    with pytest.raises(JournalRefused, match="it has format 9, and up to 1 is known"):
+    with pytest.raises(JournalRefused, match="it has format 9, and up to 2 is known"):
         opened()
+
+
+def test_an_older_format_is_read_and_is_ours_from_then_on(
+    opened: Callable[..., PostgresJournal], database: str
+) -> None:
+    opened().close()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE driftline_about SET format = 1")
+        opened().close()
+        assert connection.execute("SELECT format FROM driftline_about").fetchone() == (FORMAT,)
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:

@@ -69,8 +69,24 @@ def test_the_journal_of_another_broker_is_refused(path: str) -> None:
 
 def test_a_newer_format_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(under_test, "FORMAT", 2)
+        newer.setattr(under_test, "FORMAT", 3)
         open_journal(path, "b").close()
+    with pytest.raises(JournalRefused, match="it has format 3, and up to 2 is known"):
+        open_journal(path, "b")
+
+
+def test_an_older_format_is_read_and_is_ours_from_then_on(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(under_test, "FORMAT", 1)
+        journal = open_journal(path, "b")
+        journal.commit([{("seen", "a"): 7}])
+        journal.close()
+    journal = open_journal(path, "b")
+    assert journal.load() == {("seen", "a"): 7}
+    journal.close()
+    monkeypatch.setattr(under_test, "FORMAT", 1)
     with pytest.raises(JournalRefused, match="it has format 2, and up to 1 is known"):
         open_journal(path, "b")
 

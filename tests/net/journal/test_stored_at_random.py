@@ -13,6 +13,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from driftline.broker.effects import Deliver
 from driftline.broker.letters import Letter
 from driftline.broker.links import Role
+from driftline.broker.restated import Former, Restated
 from driftline.errors import InvalidValue
 from driftline.model.covering import Statement
 from driftline.model.message import Neighbours
@@ -107,7 +108,21 @@ _declarations = st.builds(
     st.dictionaries(NAMES, st.sampled_from(("0.01", "1E+3", "25")).map(Decimal), max_size=2),
 )
 
-_letters = st.builds(Letter, _texts, _texts, VERSIONS, _numbers, st.binary(), st.booleans())
+_letters = st.builds(
+    Letter,
+    _texts,
+    _texts,
+    VERSIONS,
+    _numbers,
+    st.binary(),
+    st.booleans(),
+    st.lists(_statements(), max_size=2).map(tuple),
+)
+_restated = st.builds(
+    Restated,
+    VERSIONS,
+    st.lists(st.builds(Former, VERSIONS, _statements()), max_size=3).map(tuple),
+)
 
 VALUES: dict[str, SearchStrategy[Any]] = {
     "advertised": advertisements(),
@@ -143,7 +158,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "seen": VERSIONS,
     "sequence": VERSIONS,
     "short": st.just(True),
-    "sub": st.tuples(NAMES, _standings(), st.integers(0, 2**32 - 1)),
+    "sub": st.tuples(NAMES, _standings(), st.integers(0, 2**32 - 1), _restated),
     "suspended": st.just(True),
     "table": _declarations,
     "want": _filters | _sequences,

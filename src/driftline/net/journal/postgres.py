@@ -49,6 +49,7 @@ SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalive
 """
 _IS_MADE = "SELECT to_regclass('driftline_about') IS NOT NULL"
 _MAKE = "INSERT INTO driftline_about VALUES (true, %s, %s, 0, 0, '')"
+_RAISE = "UPDATE driftline_about SET format = %s WHERE format < %s"
 _ABOUT = "SELECT name, format, incarnation, commits, session FROM driftline_about"
 _COUNT = """
 UPDATE driftline_about SET incarnation = %s, commits = %s, session = %s
@@ -174,6 +175,8 @@ class PostgresJournal:
             why = "another process has written it since the connection was lost: start anew"
             raise JournalInUse(self._where, why)
         self._state, self._tried = found, None
+        # What is written from now on, an earlier version cannot read.
+        made.execute(_RAISE, (FORMAT, FORMAT))
 
     def close(self) -> None:
         """See `Journal`."""

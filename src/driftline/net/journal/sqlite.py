@@ -152,6 +152,9 @@ class SqliteJournal:
             raise JournalRefused(self._path, why)
         if found and [sql for (sql,) in found] != [*_SCHEMA]:
             raise JournalDamaged(self._path, f"its tables are not as they were made: {RESTORE}")
+        if int(written) < FORMAT:
+            # What is written from now on, an earlier version cannot read.
+            self._say("format", str(FORMAT))
 
     def _make(self, name: str) -> None:
         self._all("BEGIN IMMEDIATE")

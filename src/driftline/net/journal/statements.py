@@ -30,14 +30,24 @@ _TEXTS_MAX = 1 << 16
 
 def write_standing(one: Standing) -> list[Any]:
     """Text, whether it is a view, parameters, start and epoch."""
-    viewed = isinstance(one.statement, View)
-    return [str(one.statement), viewed, dict(one.params), one.start_us, one.epoch]
+    return [*write_statement(one.statement), dict(one.params), one.start_us, one.epoch]
 
 
 def read_standing(written: list[Any]) -> Standing:
     """The inverse of `write_standing`."""
     text, viewed, params, start, epoch = written
     return Standing(_read(text, viewed), params, start, epoch)
+
+
+def write_statement(one: Statement) -> list[Any]:
+    """Text, and whether it is a view."""
+    return [str(one), isinstance(one, View)]
+
+
+def read_statement(written: list[Any]) -> Statement:
+    """The inverse of `write_statement`."""
+    text, viewed = written
+    return _read(text, viewed)
 
 
 @lru_cache(maxsize=_TEXTS_MAX)

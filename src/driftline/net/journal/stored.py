@@ -26,6 +26,7 @@ from msgspec import MsgspecError, json, msgpack
 from driftline.broker.effects import Deliver, Key
 from driftline.broker.letters import Letter
 from driftline.broker.links import Role
+from driftline.broker.restated import Former, Restated
 from driftline.errors import InvalidValue
 from driftline.model.advertisement import Advertisement
 from driftline.model.event import Event
@@ -34,7 +35,12 @@ from driftline.model.message import Neighbours, Parcel, Sequence
 from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import KIND_OF, show
-from driftline.net.journal.statements import read_standing, write_standing
+from driftline.net.journal.statements import (
+    read_standing,
+    read_statement,
+    write_standing,
+    write_statement,
+)
 from driftline.net.journal.tellings import (
     read_delivery,
     read_event,
@@ -48,7 +54,7 @@ from driftline.wire.filters import Reader, Writer
 from driftline.wire.forms import Form
 from driftline.wire.records import decode_parcel, encode_parcel
 
-FORMAT = 1
+FORMAT = 2
 """Counts up with each change to what is described here; older ones go on being read."""
 
 T = TypeVar("T")
@@ -161,14 +167,20 @@ def _write_partial(found: tuple[Event, ...]) -> bytes:
     return _pack([*map(write_event, found)])
 
 
-def _write_owned(value: tuple[str, Standing, int]) -> bytes:
-    party, standing, handle = value
-    return _pack([party, write_standing(standing), handle])
+def _write_owned(value: tuple[str, Standing, int, Restated]) -> bytes:
+    party, standing, handle, restated = value
+    before = [[one.since, write_statement(one.statement)] for one in restated.before]
+    return _pack([party, write_standing(standing), handle, restated.since, before])
 
 
-def _read_owned(data: bytes) -> tuple[str, Standing, int]:
-    party, standing, handle = _unpack(data)
-    return party, read_standing(standing), handle
+def _read_owned(data: bytes) -> tuple[str, Standing, int, Restated]:
+    party, written, handle, *more = _unpack(data)
+    standing = read_standing(written)
+    if not more:  # Of format 1: what it asked for under earlier epochs is not known.
+        return party, standing, handle, Restated(standing.epoch)
+    since, before = more
+    formers = [Former(from_epoch, read_statement(one)) for from_epoch, one in before]
+    return party, standing, handle, Restated(since, tuple(formers))
 
 
 def _write_form(form: Form) -> bytes:
@@ -190,11 +202,15 @@ def _read_listening(data: bytes) -> tuple[Standing, str]:
 
 
 def _write_letter(one: Letter) -> bytes:
-    return _pack([one.id, one.why, one.attempts, one.time, one.data, one.again])
+    made_from = [write_statement(each) for each in one.made_from]
+    return _pack([one.id, one.why, one.attempts, one.time, one.data, one.again, made_from])
 
 
 def _read_letter(data: bytes) -> Letter:
-    return Letter(*_unpack(data))
+    id, why, attempts, time, body, again, *more = _unpack(data)
+    # One of format 1 does not say what it was made from.
+    made_from = tuple([read_statement(each) for some in more for each in some])
+    return Letter(id, why, attempts, time, body, again, made_from)
 
 
 def _as_is(value: Any) -> bytes:
