@@ -15,6 +15,7 @@ from tests.handlers.receiver import Receiver
 from tests.net.here import address, eventually, served
 from tests.net.secured import Authority, client_of, closed
 
+KEY = "g3heim"
 TEXT = "SELECT * FROM quote"
 ACCESS = """
 [[grants]]
@@ -50,7 +51,7 @@ def hooks(receiver):
     return {"allow": [f"{receiver.url}/in/"], "first": 0.02, "longest": 0.1}
 
 
-def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(authority):
+def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(authority, caplog):
     async def test(receiver):
         access = ACCESS.replace("{url}", receiver.url)
         async with (
@@ -61,8 +62,9 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
         ):
             for one in (alice, bob):
                 await one.durables.keep("alerts", TEXT)
-            with pytest.raises(NotAllowed, match="be told through"):
-                await bob.durables.redirect("alerts", f"{receiver.url}/in/alice/x")
+            with pytest.raises(NotAllowed, match=f"be told through {receiver.url}") as refused:
+                await bob.durables.redirect("alerts", f"{receiver.url}/in/alice/x?key={KEY}")
+            assert KEY not in str(refused.value)
             for elsewhere in ("/in/bob", "/in/", "/in/alice"):
                 with pytest.raises(NotAllowed):
                     await alice.durables.redirect("alerts", receiver.url + elsewhere)
@@ -71,7 +73,7 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
                 await alice.durables.redirect("alerts", f"{receiver.url}/in/alice/../bob")
             with pytest.raises(NotSupported):
                 await alice.durables.redirect("alerts", "mailto:alice@example.org")
-            await alice.durables.redirect("alerts", f"{receiver.url}/in/alice/x")
+            await alice.durables.redirect("alerts", f"{receiver.url}/in/alice/x?key={KEY}")
             assert (await bob.durables.get("alerts")).handler == ""
             await feed.publish(dl.Event("quote", {"symbol": "IBM", "price": 9, "volume": 7}))
             await eventually(lambda: len(receiver.posts) == 1)
@@ -95,6 +97,8 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
             while not (one := await alice.durables.get("alerts")).failing:
                 await asyncio.sleep(0.02)
             assert "alice may not be told through" in one.failing
+            assert "alice may not be told through" in caplog.text
+            assert KEY not in one.failing + caplog.text
             assert (one.kept, len(receiver.posts)) == (1, 1)
             # And where webhooks may go counts from then on too.
             less.write_text(access)
@@ -103,6 +107,7 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
             while "may go to" not in (await alice.durables.get("alerts")).failing:
                 await asyncio.sleep(0.02)
             assert len(receiver.posts) == 1
+            assert KEY not in caplog.text
 
     with Receiver() as receiver:
         asyncio.run(asyncio.wait_for(test(receiver), 30))

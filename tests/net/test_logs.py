@@ -31,6 +31,10 @@ LEAKS = (
     f"postgres://b:a@{PASSWORD}@db/x",
     f"host=db user=b password={PASSWORD} dbname=x",
     f"{{'password': '{PASSWORD}', 'token': '{TOKEN}'}}",
+    f"it cannot be told through https://hooks.example.org:8443/in/{PASSWORD}",
+    f"came 'https://hooks.example.org?key={PASSWORD}'",
+    f"of (https://hooks.example.org/in('a')/{PASSWORD}), and more",
+    f"HTTP://x@hooks.example.org/{PASSWORD}",
 )
 
 
@@ -81,7 +85,13 @@ def test_handlers_of_others_get_the_facts_and_no_secrets(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize(
-    "plain", ["a token of three seconds", "driftline://host:7400/x", "14:30:00"]
+    "plain",
+    [
+        "a token of three seconds",
+        "driftline://host:7400/x",
+        "14:30:00",
+        "http=http://127.0.0.1:8080 and 'https://[::1]:8443/'",
+    ],
 )
 def test_what_is_no_secret_stays(plain: str) -> None:
     assert without_secrets(plain) == plain

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from driftline.broker.grants import ALL_NAMES, NO_NAMES, Grants, Names, Operation
 from driftline.broker.identity import identity_of
+from driftline.broker.place import place_of
 from driftline.errors import NotAllowed
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
@@ -168,7 +169,9 @@ class Granted:
 
     def handle(self, party: str, handler: str) -> None:
         """See `Access`."""
-        self._check(party, Operation.HANDLE, handler, (), "be told through")
+        who = identity_of(party)
+        if self._grants.names(who, Operation.HANDLE, handler) is None:
+            raise NotAllowed(who, f"be told through {place_of(handler)}")
 
     def operate(self, party: str) -> None:
         """See `Access`."""

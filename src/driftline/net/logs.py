@@ -5,7 +5,8 @@
 
 An event and named facts, not a sentence: as text one line, as JSON one object. Both go to standard
 error, with what libraries log. Secrets are taken out of everything, whoever wrote it: tokens,
-passwords in addresses, whatever stands behind a name that says so.
+passwords in addresses, the paths of addresses on the web, whatever stands behind a name that says
+so.
 
 What strangers can cause (`stranger`) is said some times a minute; what was passed over is counted
 and said later: nobody is to fill a disk from outside.
@@ -25,6 +26,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
+from driftline.broker.place import place_of
 from driftline.errors import InvalidValue
 from driftline.model.value import show
 
@@ -51,6 +53,9 @@ _SECRETS = (
         rf"\1{_SECRET}",
     ),
 )
+_WEB = re.compile(r"\bhttps?://[^\s\"<>]+", re.I)
+_CLOSING = "'),.:;]}"
+"""What ends the words that an address stands in, not the address."""
 _SECRET_NAMES = frozenset(("token", "authorization", "password", "secret"))
 
 
@@ -76,7 +81,13 @@ def without_secrets(text: str) -> str:
     """
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
-    return text
+    return _WEB.sub(_place, text)
+
+
+def _place(found: re.Match[str]) -> str:
+    said = found[0]
+    address = said.rstrip(_CLOSING)
+    return place_of(address) + said[len(address) :]
 
 
 class _Said:
