@@ -669,6 +669,32 @@ def test_a_renewed_secret_and_the_one_before_both_count():
     run(test())
 
 
+def test_who_is_made_anew_under_a_name_has_no_secret_that_was_there_before(tmp_path):
+    """Whoever knows what an earlier one was signed with must not be believed again."""
+
+    async def test():
+        with Receiver() as receiver:
+            said = {**hooks(receiver), "journal": str(tmp_path / "b.journal")}
+            known: list[str] = []
+            for renewals in (0, 2, 0):
+                async with served(**said) as server, dl.connect(address(server)) as client:
+                    known.append(await kept(client, receiver))
+                    for _ in range(renewals):
+                        known.append(await client.durables.secret("alerts", renew=True))
+                # It is the same after a restart.
+                async with served(**said) as server, dl.connect(address(server)) as client:
+                    assert await client.durables.secret("alerts") == known[-1]
+                    await client.publish(quote(1))
+                    await settled(client, kept=0)
+                    post = receiver.posts[-1]
+                    assert len(post.headers["webhook-signature"].split()) == (2 if renewals else 1)
+                    verify(post.headers, post.body, known[-1])
+                    await client.durables.drop("alerts")
+            assert len({*known}) == len(known) == 5
+
+    run(test())
+
+
 def test_when_the_broker_ends_what_is_on_its_way_arrives_and_nothing_more():
     async def test():
         with Receiver(otherwise=after(0.3, OK)) as receiver:

@@ -382,9 +382,11 @@ class Broker:
         self.edge.parties.leave(party)
         return said
 
-    def enter(self, party: str, *, durable: bool) -> None:
+    def enter(self, party: str, *, durable: bool, generation: int = 0) -> None:
         """There is a party; of one that is not durable nothing survives a crash."""
-        self.edge.parties.enter(party, durable=durable, born=self.last_number)
+        self.edge.parties.enter(
+            party, durable=durable, born=self.last_number, generation=generation
+        )
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None

@@ -19,6 +19,19 @@ from driftline.broker.requests import Bury, Discard, Renew, Revive
 from driftline.broker.settings import Settings
 from driftline.broker.slots import Slots
 
+SECRETS_EACH = 1 << 20
+"""The generation with which a party begins is a multiple of this: of one name no two parties have a
+secret in common."""
+
+
+def is_first(generation: int) -> bool:
+    """Is it the secret with which a party began? Then none was before it.
+
+    >>> is_first(3 * SECRETS_EACH), is_first(3 * SECRETS_EACH + 1)
+    (True, False)
+    """
+    return generation % SECRETS_EACH == 0
+
 
 @dataclass(slots=True)
 class Party:
@@ -37,7 +50,7 @@ class Party:
     had: int = 0
     """Up to where the first of those that lie together were had; 0: none of them."""
     generation: int = 0
-    """How often it has asked for another secret."""
+    """Which secret it has: that with which it began, or so many behind it (see `is_first`)."""
     born: int = 0
     """Above this are all numbers that it was told anything under."""
     ids: dict[str, None] = field(default_factory=dict, compare=False)
@@ -102,16 +115,21 @@ class Parties(Mapping[str, Party]):
         party = self._known.get(name)
         return party is None or party.durable
 
-    def enter(self, name: str, *, durable: bool, born: int = 0) -> None:
+    def enter(self, name: str, *, durable: bool, born: int = 0, generation: int = 0) -> None:
         """There is a party; one that is not durable has nothing that would survive it.
 
-        Nothing that it will be told has a number up to `born`.
+        Nothing that it will be told has a number up to `born`. With the generation it begins, if it
+        is new.
         """
+        is_new = name not in self._known
         party = self.know(name)
         party.durable = durable
         if born and not party.born:
             party.born = born
             self._note(party, ("born", name), born)
+        if is_new and generation:
+            party.generation = generation
+            self._note(party, ("generation", name), generation)
         self.slots.enter(name, kept=durable or party.suspended)
 
     def leave(self, name: str) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from driftline.broker.identity import stable_id
+from driftline.broker.parties import is_first
 from driftline.errors import InvalidValue, NotSupported
 from driftline.handlers.outcome import TAKEN, Fate, Outcome
 from driftline.handlers.outgoing import Outgoing
@@ -89,8 +90,8 @@ class Webhooks:
         )
         async with host, self._at_once:
             # With the secret before this one too: a receiver changes over when it likes.
-            generations = (generation, generation - 1) if generation else (0,)
-            secrets = [self.secret(party, each) for each in generations]
+            before = () if is_first(generation) else (generation - 1,)
+            secrets = [self.secret(party, each) for each in (generation, *before)]
             headers = signed(stable_id(mark, one.id), one.body, secrets, time.time())
             headers |= one.trace()
             headers["content-type"] = "application/cloudevents+json; charset=utf-8"

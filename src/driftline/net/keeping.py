@@ -328,8 +328,14 @@ class Keeping:
 
         def done(reply: Reply) -> None:
             known = server.edge.parties.get(party)
-            generation = 0 if known is None else known.generation
-            guest.reply(asked.request, {"secret": handling.secret(party, generation)})
+            if known is None:
+                # It was ended meanwhile: what it had is nobody's any more.
+                wanted = "the name of a durable subscription"
+                gone = InvalidValue("durable", wanted, show(asked.durable))
+                guest.refuse_request(asked.request, gone)
+                return
+            secret = handling.secret(party, known.generation)
+            guest.reply(asked.request, {"secret": secret})
 
         handling.secret(party, 0)  # If there are none, that is to be said before it is renewed.
         if asked.renew:

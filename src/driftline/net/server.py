@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from secrets import randbits
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,7 @@ from driftline.broker.effects import Deliver, DeliverMany, Reply, Run
 from driftline.broker.formed import Forms
 from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of, mark_of
 from driftline.broker.kept import Kept
+from driftline.broker.parties import SECRETS_EACH
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
 
 _TICK = 2_000_000
 """Microseconds of one incarnation, where it is told by the clock."""
+_BEGINNINGS_BITS = 42
+"""Beside what a generation counts, as much as fits a number of the journal."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -476,7 +480,9 @@ class Server:
         at = bisect_left(mine, party)
         if mine[at : at + 1] != [party]:
             mine.insert(at, party)
-        self.broker.enter(party, durable=True)
+        # Of one that had this name before somebody may know the secret.
+        generation = SECRETS_EACH * randbits(_BEGINNINGS_BITS)
+        self.broker.enter(party, durable=True, generation=generation)
 
     def end_durable(self, party: str, done: Callable[[Reply], None]) -> None:
         """There is one less, and nothing is kept for it."""
