@@ -131,6 +131,11 @@ def test_all_brokers_and_links_are_up(overlay):
     assert read_state(file.with_suffix(".run"))["brokers"] == up["brokers"]
 
 
+def test_nobody_else_looks_into_the_folder_of_journals(overlay):
+    file, _, _ = overlay
+    assert (file.parent / "overlay.run" / "journals").stat().st_mode & 0o777 == 0o700
+
+
 def test_the_program_of_the_readme_does_what_the_readme_says(overlay, tmp_path):
     _, _, ports = overlay
     program, printed = readme_program()

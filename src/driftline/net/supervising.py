@@ -175,7 +175,8 @@ class Supervisor:
     async def _work(self, ready: Callable[[dict[str, Any]], None], within: float) -> None:
         for journal in {Path(one["journal"]).parent for one in self.plan.brokers.values()}:
             if str(journal) != ".":
-                journal.mkdir(parents=True, exist_ok=True)
+                # What is in there is of all parties.
+                journal.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, said in self.plan.brokers.items():
             self.brokers[name] = Process(name, said, self._folder, "tls" in said)
         try:

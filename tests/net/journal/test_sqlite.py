@@ -231,3 +231,28 @@ def test_a_file_that_became_empty_is_no_new_journal(path: str) -> None:
     Path(path).write_bytes(b"")
     with pytest.raises(JournalDamaged, match="is empty, and was not before"):
         open_journal(path, "b")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are not kept there")
+def test_nobody_else_can_read_what_is_made(path: str) -> None:
+    """What is in it belongs to all parties of the broker, whatever others may see of a folder."""
+    before = os.umask(0o022)
+    try:
+        journal = open_journal(path, "b")
+        journal.commit([{("seen", "a"): 1}])
+        made = {one.name: one.stat().st_mode & 0o777 for one in Path(path).parent.iterdir()}
+        journal.close()
+    finally:
+        os.umask(before)
+    names = ("b.journal", "b.journal-shm", "b.journal-wal", "b.journal.lock")
+    assert made == dict.fromkeys(names, 0o600)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are not kept there")
+def test_what_is_there_already_is_as_its_owner_has_let_it(path: str) -> None:
+    open_journal(path, "b").close()
+    os.chmod(path, 0o640)
+    journal = open_journal(path, "b")
+    journal.commit([{("seen", "a"): 1}])
+    assert Path(path).stat().st_mode & 0o777 == 0o640
+    journal.close()

@@ -96,6 +96,9 @@ class Connection(Protocol):
 
 def connect(path: str) -> Connection:
     """A connection in which transactions are our own business."""
+    # SQLite would let everybody read what it makes; its log and its index have the file's mode.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
 
@@ -127,6 +130,9 @@ class SqliteJournal:
         except sqlite3.Error as problem:
             self._lock.release()
             raise _named(self._path, problem) from problem
+        except OSError as problem:
+            self._lock.release()
+            raise JournalUnavailable(self._path, f"cannot be opened: {problem}") from problem
         except BaseException:
             self._lock.release()
             raise
