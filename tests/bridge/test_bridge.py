@@ -182,6 +182,33 @@ def test_what_the_bridge_has_not_said_that_it_had_comes_again(tmp_path, mosquitt
         assert running.end() == 0
 
 
+def test_a_device_cannot_let_anothers_message_be_passed_over(tmp_path, mosquitto, brokers):
+    """By whatever source and id it calls its own: topics are what an MQTT broker guards."""
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    running = bridged.start()
+    topics = ("sensors/cellar/temperature", "sensors/attic/temperature")
+    with (
+        Person(mosquitto) as person,
+        dl.connect(broker.address) as client,
+        client.subscribe("SELECT mqtt_topic FROM reading", durable="all") as seen,
+    ):
+        for topic in topics:
+            person.publish(topic, reading(1), CLOUD)
+        assert [seen.next(SOON).values["mqtt_topic"] for _ in topics] == [*topics]
+        # What comes again by its own topic is passed over still, whoever has been killed since.
+        running.end(signal.SIGKILL)
+        broker.kill()
+        broker.restart()
+        running = bridged.start()
+        for topic in (*topics, "sensors/hall/temperature"):
+            person.publish(topic, reading(1), CLOUD)
+        assert seen.next(SOON).values["mqtt_topic"] == "sensors/hall/temperature"
+        with pytest.raises(TimeoutError):
+            seen.next(0.3)
+    assert running.end() == 0
+
+
 def test_both_brokers_go_and_come_back(tmp_path, mosquitto, brokers):
     broker = brokers.start("b")
     bridged = Bridged(tmp_path, broker, mosquitto)

@@ -90,10 +90,11 @@ class Lives:
             return
         yield self.broker.handle(self.many(events, once), party, NOW)
 
-    def many(self, events: list[Event], once: bool = True) -> PublishMany:
+    def many(self, events: list[Event], once: bool = True, apart: str = "") -> PublishMany:
         forms = [self.broker.publishing.forms.number(form_of(event)) for event in events]
         records = [write_record(one, at, form_of(one)) for at, one in enumerate(events)]
-        return PublishMany("m", b"".join(records), np.array(forms or [0], np.int64), once=once)
+        numbers = np.array(forms or [0], np.int64)
+        return PublishMany("m", b"".join(records), numbers, once=once, apart=apart)
 
 
 def named(id: int, source: str = "feed") -> Event:
@@ -134,6 +135,49 @@ def test_who_does_not_say_once_is_told_each_time_and_remembers_nothing():
     assert Counter(lives.told.values()) == {("feed", "1"): 5}
     assert [key for key in lives.stored if key[0] == "once"] == [("once", "alice", "1")]
     assert lives.stored["once", "alice", "1"] == mark_of("feed", "1")
+
+
+def test_by_an_attribute_those_of_one_name_are_told_apart_over_a_crash():
+    lives = Lives()
+
+    def by(topic: str | int | None, id: int = 1) -> Event:
+        said = {} if topic is None else {"topic": topic}
+        return Event("q", {"n": id, **said}, source="feed", id=f"{id}", time=NOW)
+
+    def published(*events: Event, apart: str = "topic") -> Reply:
+        asked = lives.many([*events], apart=apart)
+        (reply,) = lives.perform(lives.broker.handle(asked, "alice~a", NOW))
+        assert reply.came == len(events)
+        return reply
+
+    assert published(by("a"), by("b"), by("a"), by("a", 2)).events == 3
+    lives.begin()
+    assert published(by("b"), by("a"), by("c")).events == 1
+    # That is not what is known by source and id alone, in either direction.
+    assert published(by("a"), apart="").events == 1
+    assert published(by("a")).events == 0
+    # What tells nothing apart is refused by itself, and remembered nowhere.
+    reply = published(by(7), by("d"), by(None), by("d"))
+    assert reply.events == 1
+    assert [(at, str(one)) for at, one in reply.problems] == [
+        (0, "event: wanted a text topic, to be told apart by, came a value of type integer"),
+        (2, "event: wanted a text topic, to be told apart by, came none"),
+    ]
+    assert len(lives.told) == 6
+
+
+def test_a_record_that_is_none_is_refused_where_it_is_told_apart():
+    lives = Lives()
+    good = write_record(named(1), NO_FORM, form_of(named(1)))
+    asked = PublishMany("m", good[:-1] + b"?", np.array([0], np.int64), once=True, apart="topic")
+    (reply,) = lives.perform(lives.broker.handle(asked, "alice~a", NOW))
+    assert reply.refused is not None or reply.problems
+    assert not lives.told
+
+
+def test_what_tells_apart_counts_where_one_ends_and_the_other_begins():
+    marks = {mark_of(*one) for one in [("s", "ab"), ("s", "a", "b"), ("s", "ab", ""), ("sa", "b")]}
+    assert len(marks) == 4
 
 
 def test_what_is_refused_may_come_again_under_the_same_name():

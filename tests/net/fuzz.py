@@ -33,7 +33,7 @@ from driftline.wire import asking, framing, stream
 from driftline.wire.compact import write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
 from driftline.wire.framing import Frame, FrameKind, encode_frame
-from driftline.wire.publishing import batch
+from driftline.wire.publishing import apart_head, batch
 from driftline.wire.stream import Kind, frame
 from driftline.wire.values import BOOLEAN, BYTES, FLOAT, INTEGER, STRING, TIME
 from tests.net.processes import BrokerProcess, Brokers
@@ -135,7 +135,7 @@ class Client:
             return good[: draw.randrange(len(good))]
         if chance < 0.6:
             size = draw.choice((1 << 23, (1 << 23) - 8, 1 << 31, 0xFFFFFFFF))
-            return struct.pack("<BBBBI", stream.MAGIC, 1, draw.randrange(14), 0, size)
+            return struct.pack("<BBBBI", stream.MAGIC, 1, draw.randrange(15), 0, size)
         if chance < 0.7:
             return frame(draw.choice([*Kind]), draw.randbytes(draw.randrange(200)))
         if chance < 0.8:
@@ -170,7 +170,11 @@ class Client:
             count = draw.choice((0, 1, 2, 0xFFFFFFFF))
         number = draw.choice((0, 0, draw.randrange(1 << 40), (1 << 64) - 1))
         kind = draw.choice((Kind.EVENTS, Kind.EVENTS, Kind.ONCE))
-        return frame(kind, batch(draw.choice((0, self._number())), count, number, many))
+        whole = batch(draw.choice((0, self._number())), count, number, many)
+        if kind is Kind.ONCE and draw.random() < 0.3:
+            name = draw.choice(("s", "x", "none", "\0"))
+            return frame(Kind.APART, apart_head(name), whole)
+        return frame(kind, whole)
 
     def _number(self) -> int:
         self._requests += 1

@@ -30,6 +30,8 @@ PACKET_MOST = 268_435_460
 """Bytes of the largest packet that MQTT knows; a broker may take less."""
 STRUCTURED = "application/cloudevents+json"
 JSON = "application/json"
+TOPIC = "mqtt_topic"
+"""The attribute that says by which topic an event came."""
 _TRACING = ("traceparent", "tracestate")
 _NAMES = re.compile(r"\{([^{}]*)\}")
 _IN_A_TOPIC = "".join(chr(c) for c in range(33, 127) if chr(c) not in "%/+#{}") + " "
@@ -49,7 +51,7 @@ class Message:
 
 def event_of(message: Message, type: str) -> Event:
     """The event that a message is; `InvalidValue` if it is none."""
-    event = event_from(_envelope(message, type)).with_attribute("mqtt_topic", message.topic)
+    event = event_from(_envelope(message, type)).with_attribute(TOPIC, message.topic)
     return event.with_attribute("mqtt_retained", True) if message.retain else event
 
 

@@ -3,7 +3,7 @@
 What came is acknowledged at the MQTT broker when our broker has acknowledged it as published; what
 was told is acknowledged at our broker when the MQTT broker has taken it. So whatever is killed, the
 bridge or either broker, nothing is lost, and what comes twice is known by its id: a CloudEvent that
-came is published once, what goes has the same id each time.
+came is published once by each topic, what goes has the same id each time.
 
 What can never pass, in either direction, holds up nothing: it is set aside, and counts as had.
 """
@@ -17,7 +17,7 @@ from itertools import groupby, takewhile
 from typing import Any
 
 from driftline.bridge.config import BridgeConfig, OutConfig
-from driftline.bridge.messages import Message, event_of, is_text, message_of
+from driftline.bridge.messages import TOPIC, Message, event_of, is_text, message_of
 from driftline.bridge.mqtt import Heard, Mqtt, Sent
 from driftline.client.client import Client
 from driftline.client.proof import authority_context, token
@@ -138,7 +138,9 @@ class Bridge:
     async def _publish(
         self, client: Client, some: list[tuple[Heard, Event]], *, once: bool
     ) -> None:
-        problems = await client.publish_each([event for _, event in some], once=once)
+        # Devices call their messages what they like; topics are what an MQTT broker guards.
+        apart = TOPIC if once else ""
+        problems = await client.publish_each([event for _, event in some], once=once, apart=apart)
         for (heard, _), problem in zip(some, problems, strict=True):
             if problem is None:
                 self.passed.published += 1

@@ -411,7 +411,11 @@ class Intake:
         own: Mapping[int, Form] = MappingProxyType({}),
     ) -> Event:
         """The event of a hard record; `FrameRefused` if it is none."""
-        raw = bytearray(memoryview(records)[one.start : one.end])
+        return self.read(memoryview(records)[one.start : one.end], forms, own)
+
+    def read(self, record: memoryview, forms: NDArray[np.int64], own: Mapping[int, Form]) -> Event:
+        """The event of any record; `FrameRefused` if it is none."""
+        raw = bytearray(record)
         known: dict[int, Form] = {}
         if len(raw) >= 6:
             local = int.from_bytes(raw[4:6], "little")

@@ -5,6 +5,9 @@ over, whoever of its identity says so, on whatever connection, in whatever life 
 is remembered is journalled in the same `Store` as what the event came to, so that there is never
 the one without the other.
 
+An identity that passes on what others have named, as a bridge does, says by which attribute they
+are told apart: then the same source and id are the same event only if that is the same, too.
+
 It is remembered for each identity by itself: nobody can let another's event be passed over by
 publishing its name first, nor let what others have published be forgotten by publishing much. At
 least the last `limit` events of an identity are remembered. Nothing is remembered of those who do
@@ -59,8 +62,14 @@ class Once:
         known = self._of.get(identity_of(party))
         return known is not None and mark in known
 
-    def fresh(self, party: str, records: Bytes) -> Fresh:
-        """Which records did not come before; `FrameRefused` if they are none."""
+    def fresh(
+        self, party: str, records: Bytes, apart: Callable[[memoryview], str] | None = None
+    ) -> Fresh:
+        """Which records did not come before; `FrameRefused` if they are none.
+
+        `apart` says what tells those of the same source and id apart; `InvalidValue` if nothing
+        does.
+        """
         known = self._of.get(identity_of(party), ())
         found = Fresh(b"", [], [], [], 0)
         taken: list[memoryview] = []
@@ -71,7 +80,12 @@ class Once:
             if source is None or id is None:
                 found.problems.append((at, no_name(source, id)))
             else:
-                mark = mark_of(source, id)
+                try:
+                    mark = mark_of(source, id, None if apart is None else apart(record))
+                except InvalidValue as problem:
+                    found.problems.append((at, problem.with_traceback(None)))
+                    at += 1
+                    continue
                 if mark not in known and mark not in new:
                     new.add(mark)
                     taken.append(record)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from driftline.broker.access import Access
@@ -35,6 +36,7 @@ from driftline.errors import (
 from driftline.model.event import Event
 from driftline.model.message import Parcel
 from driftline.model.recent import mark_of
+from driftline.model.value import type_name
 from driftline.stateful.rows.change import check_published, is_derived
 from driftline.wire.bundles import bundled, stamps_of
 from driftline.wire.compact import split_records
@@ -284,7 +286,8 @@ class Publishing:
     ) -> None:
         """Let those of these records enter that did not come before."""
         before = done.taken
-        fresh = self.once.fresh(party, records)
+        apart = partial(_apart, intake, asked) if asked.apart else None
+        fresh = self.once.fresh(party, records, apart)
         some = _Done()
         try:
             self._take(some, intake, fresh.records, asked, party, now)
@@ -365,3 +368,12 @@ class Publishing:
             and here.edge.concern.plain(type)
             and here.links.subscriptions.plain(type)
         )
+
+
+def _apart(intake: Intake, asked: PublishMany, record: memoryview) -> str:
+    """What tells a record apart from others of the same source and id."""
+    value = intake.read(record, asked.forms, asked.own).attributes.get(asked.apart)
+    if not isinstance(value, str):
+        came = "none" if value is None else f"a value of type {type_name(value)}"
+        raise InvalidValue("event", f"a text {asked.apart}, to be told apart by", came)
+    return value

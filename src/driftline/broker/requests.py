@@ -106,6 +106,8 @@ class PublishMany:
     own: Mapping[int, Form] = field(default_factory=dict)
     once: bool = False
     """Pass over those that were published once before."""
+    apart: str = ""
+    """The attribute, a text, that tells those of the same source and id apart; "": none does."""
 
 
 @dataclass(frozen=True, slots=True)

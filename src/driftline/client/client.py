@@ -230,12 +230,16 @@ class Client:
         return total
 
     async def publish_each(
-        self, events: Iterable[Event], *, once: bool = False
+        self, events: Iterable[Event], *, once: bool = False, apart: str = ""
     ) -> list[DriftlineError | None]:
-        """Publish some, in order; what became of each: None, or why it was refused."""
+        """Publish some, in order; what became of each: None, or why it was refused.
+
+        `once`: see `publish`. Who passes on what others have named gives the attribute, a text,
+        that tells those of the same source and id `apart`.
+        """
         waiting: list[asyncio.Future[None]] = []
         for event in events:
-            waiting.append(await self._begun(event, once=once))
+            waiting.append(await self._begun(event, once=once, apart=apart))
             if not len(waiting) % 1000:
                 await asyncio.sleep(0)  # Whoever shares the loop is not to wait for all of them.
         found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -244,22 +248,22 @@ class Client:
                 raise one
         return [one if isinstance(one, DriftlineError) else None for one in found]
 
-    async def _begun(self, event: Event, *, once: bool) -> asyncio.Future[None]:
+    async def _begun(self, event: Event, *, once: bool, apart: str) -> asyncio.Future[None]:
         try:
-            return await self._started(event, once=once)
+            return await self._started(event, once=once, apart=apart)
         except DriftlineError as problem:
             # It cannot be said at all: that is nothing that the others need suffer from.
             refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             refused.set_exception(problem)
             return refused
 
-    async def _started(self, event: Event, *, once: bool) -> asyncio.Future[None]:
+    async def _started(self, event: Event, *, once: bool, apart: str = "") -> asyncio.Future[None]:
         publisher = self._talk.publisher
         if not publisher._room.is_set():
             await publisher.room()
         self._talk.check_open()
         was_idle = publisher.is_idle
-        done = publisher.publish(_event(event), once=once)
+        done = publisher.publish(_event(event), once=once, apart=apart)
         if was_idle:
             self._talk.regulate()
         return done

@@ -17,7 +17,7 @@ from driftline.wire.asking import Reply, encode_form, problem_of
 from driftline.wire.compact import write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
 from driftline.wire.limits import ATTRIBUTES_MAX
-from driftline.wire.publishing import HEAD, batch, refusals_of
+from driftline.wire.publishing import HEAD, apart_head, batch, refusals_of
 from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
 
 BATCH_BYTES = 1 << 17
@@ -34,6 +34,7 @@ class _Batch:
 
     number: int
     once: bool = False
+    apart: str = ""
     records: list[bytes] = field(default_factory=list)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     size: int = 0
@@ -70,7 +71,7 @@ class Publisher:
         """Wait until more may be published."""
         await self._room.wait()
 
-    def publish(self, event: Event, *, once: bool = False) -> asyncio.Future[None]:
+    def publish(self, event: Event, *, once: bool = False, apart: str = "") -> asyncio.Future[None]:
         """Publish an event; the future says what became of it."""
         if once and (event.source is None or event.id is None):
             wanted = "a source and an id, to be published once"
@@ -82,13 +83,14 @@ class Publisher:
         # What cannot be said is refused here.
         record = write_record(event, number, form)
         size = len(record)
-        if size > self._room_bytes:
-            raise InvalidValue("event", f"at most {self._room_bytes} bytes", f"{size}")
+        room = self._room_bytes - (len(apart_head(apart)) if apart else 0)
+        if size > room:
+            raise InvalidValue("event", f"at most {room} bytes", f"{size}")
         one = self._open
-        if one is not None and (one.once is not once or one.size + size > self._room_bytes):
+        if one is not None and ((one.once, one.apart) != (once, apart) or one.size + size > room):
             self._flush()
         if self._open is None:
-            self._open = _Batch(self._next, once)
+            self._open = _Batch(self._next, once, apart)
             self._loop.call_soon(self._flush)
         one = self._open
         done: asyncio.Future[None] = self._loop.create_future()
@@ -113,6 +115,9 @@ class Publisher:
             self._put(request, one)
 
     def _put(self, request: int, one: _Batch) -> None:
+        if one.apart:
+            self._send(frame(Kind.APART, apart_head(one.apart), _payload(request, one)))
+            return
         kind = Kind.ONCE if one.once else Kind.EVENTS
         self._send(frame(kind, _payload(request, one)))
 

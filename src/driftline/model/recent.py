@@ -3,6 +3,9 @@
 CloudEvents: what has the same source and the same id is the same event. A mark stands for the two,
 and the marks of the last so many events are remembered, in pages that are kept as they are.
 
+Whoever passes on what others have named may not believe that: then a mark stands for the two and
+for something that those others cannot choose, which tells theirs apart.
+
     >>> recent = Recent(1000)
     >>> first = mark_of("feed", "7")
     >>> first in recent, list(recent.add([first])), first in recent
@@ -20,12 +23,16 @@ PAGE_MARKS = 256
 """So many are kept under one key: for an event by itself 4 KiB are written, as for any other."""
 
 
-def mark_of(source: str, id: str) -> bytes:
-    """What stands for a source and an id; where the one ends and the other begins counts."""
-    first = source.encode()
-    return blake2b(
-        len(first).to_bytes(4, "little") + first + id.encode(), digest_size=MARK_BYTES
-    ).digest()
+def mark_of(source: str, id: str, apart: str | None = None) -> bytes:
+    """What stands for a source and an id, and for what tells them apart if there is such a thing;
+    where the one ends and the other begins counts.
+    """
+    first, second = source.encode(), id.encode()
+    said = len(first).to_bytes(4, "little") + first
+    if apart is None:
+        return blake2b(said + second, digest_size=MARK_BYTES).digest()
+    said += len(second).to_bytes(4, "little") + second + apart.encode()
+    return blake2b(said, digest_size=MARK_BYTES, person=b"apart").digest()
 
 
 class Recent:

@@ -42,6 +42,7 @@ from driftline.wire.compact import split_records
 from driftline.wire.forms import NO_FORM, Form, check_form
 from driftline.wire.notices import marks_of
 from driftline.wire.publishing import HEAD as BATCH_HEAD
+from driftline.wire.publishing import split_apart
 from driftline.wire.refusal import refused
 from driftline.wire.stream import HEAD_BYTES, Kind, frame, head_of
 
@@ -150,8 +151,8 @@ class Guest:
                 batches = []
                 if self._is_busy():
                     break
-                if kind is Kind.ONCE:
-                    self._publish([_batch(data[at + HEAD_BYTES : end])._replace(once=True)])
+                if kind is Kind.ONCE or kind is Kind.APART:
+                    self._publish([_once(kind, data[at + HEAD_BYTES : end])])
                 elif self.server.turns.is_over():
                     self.server.turns.wait(self)
                     break
@@ -279,7 +280,7 @@ class Guest:
         if len(batches) == 1:
             one = batches[0]
             sent_one = _Sent(one.request, one.events, one.whole, one.is_last)
-            self._publish_some([sent_one], one.number, one.records, once=one.once)
+            self._publish_some([sent_one], one.number, one.records, once=one.once, apart=one.apart)
             return
         sent: list[_Sent] = []
         parts: list[bytes | memoryview] = []
@@ -303,12 +304,15 @@ class Guest:
         records: bytes | memoryview,
         *,
         once: bool = False,
+        apart: str = "",
     ) -> None:
         # Never the name of an earlier one, not even of a connection of this client that is no
         # more: a reply to that may still wait for the journal.
         request = self.server.number("e")
         self._batches[request] = sent
-        asked = PublishMany(request, records, self._forms_in, number, self.life, self._own, once)
+        asked = PublishMany(
+            request, records, self._forms_in, number, self.life, self._own, once, apart
+        )
         self.server.driver.ask(self.name, asked)
 
     def answered(self, reply: Reply) -> None:
@@ -508,3 +512,10 @@ def _batch(payload: memoryview) -> Batch:
         raise refused("events", f"a head of {BATCH_HEAD.size} bytes", f"{len(payload)}")
     request, count, number = BATCH_HEAD.unpack_from(payload)
     return Batch(request, count, number, payload[BATCH_HEAD.size :])
+
+
+def _once(kind: Kind, payload: memoryview) -> Batch:
+    apart = ""
+    if kind is Kind.APART:
+        apart, payload = split_apart(payload)
+    return _batch(payload)._replace(once=True, apart=apart)

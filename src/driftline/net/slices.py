@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     """A batch of events that came: its request, how many there are, the first one's number.
 
     Or a part of one, perhaps the last. Events that are published `once` are passed over if they
-    came before.
+    came before; by an attribute too, if one tells them `apart`.
     """
 
     request: int
@@ -51,6 +51,7 @@ class Batch(NamedTuple):
     whole: Whole | None = None
     is_last: bool = True
     once: bool = False
+    apart: str = ""
 
     def kept(self) -> Batch:
         """The same, in memory of its own."""

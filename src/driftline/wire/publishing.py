@@ -11,6 +11,12 @@ A head, and the records of the events one behind the other, as `compact` says.
     >>> HEAD.unpack_from(batch(7, 2, 1, b"..."))
     (7, 2, 1)
 
+Before a batch of events that an attribute tells apart stands its name, behind its length (2 bytes):
+
+    >>> name, rest = split_apart(apart_head("topic") + b"...")
+    >>> name, bytes(rest)
+    ('topic', b'...')
+
 The reply has the place of every event that was refused, and why; of very many, the reasons of the
 first. What is refused for the same reason is said together.
 
@@ -32,17 +38,40 @@ from typing import Any
 
 from driftline.errors import DriftlineError, ReasonLeftOff
 from driftline.wire.asking import problem_of
+from driftline.wire.refusal import refused
 
 HEAD = struct.Struct("<IIQ")
 _REASONS_MOST = 100
 """So many reasons of one batch are told."""
 _REASONS_LETTERS = 1 << 18
 """And so many letters of them: a reply is to fit a frame, whatever the reasons quote."""
+_LENGTH = struct.Struct("<H")
 
 
 def batch(request: int, count: int, number: int, records: bytes) -> bytes:
     """The payload."""
     return HEAD.pack(request, count, number) + records
+
+
+def apart_head(name: str) -> bytes:
+    """What stands before a batch whose events an attribute of this name tells apart."""
+    raw = name.encode()
+    return _LENGTH.pack(len(raw)) + raw
+
+
+def split_apart(payload: memoryview | bytes) -> tuple[str, memoryview]:
+    """The name, and the batch behind it."""
+    view = memoryview(payload)
+    if len(view) < _LENGTH.size:
+        raise refused("events", "the name of an attribute", f"{len(view)} bytes")
+    end = _LENGTH.size + _LENGTH.unpack_from(view)[0]
+    try:
+        name = bytes(view[_LENGTH.size : end]).decode()
+    except UnicodeDecodeError:
+        raise refused("events", "the name of an attribute", "what is no UTF-8") from None
+    if not name or end > len(view):
+        raise refused("events", "the name of an attribute", f"{len(view)} bytes")
+    return name, view[end:]
 
 
 class Refusals:

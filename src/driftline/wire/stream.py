@@ -62,6 +62,8 @@ class Kind(enum.IntEnum):
     """A broker, first of all: this connection is a link; frames of `framing` follow."""
     ONCE = 13
     """Client: publish these, but for those that came before by their source and id; a batch."""
+    APART = 14
+    """The same, by the value of an attribute too, whose name stands before the batch."""
 
 
 _KINDS = {kind.value: kind for kind in Kind}
