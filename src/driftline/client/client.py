@@ -248,7 +248,7 @@ class Client:
                 raise one
         return [one if isinstance(one, DriftlineError) else None for one in found]
 
-    async def _begun(self, event: Event, *, once: bool, apart: str) -> asyncio.Future[None]:
+    async def _begun(self, event: Event, *, once: bool, apart: str = "") -> asyncio.Future[None]:
         try:
             return await self._started(event, once=once, apart=apart)
         except DriftlineError as problem:
