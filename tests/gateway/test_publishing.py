@@ -11,6 +11,8 @@ import pytest
 import driftline as dl
 from driftline.client.client import Client
 from driftline.errors import JournalFull, NotAuthenticated, Unreachable
+from driftline.gateway import publishing, turns
+from driftline.gateway.publishing import EVENTS_MOST, REFUSALS_MOST, published
 from tests.net.here import address, http, served
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 100_000, "patience": 0.5}
@@ -334,3 +336,106 @@ def test_a_body_that_does_not_end_in_time_is_not_waited_for():
             writer.close()
 
     run(test())
+
+
+class Rounds:
+    """How often the loop of the gateway has gone round."""
+
+    def __init__(self, server):
+        (door,) = [one for one in server.doors if "http" in one.facts()]
+        self._loop = door._loop
+        self.so_far = 0
+
+    async def __aenter__(self):
+        self._loop.call_soon_threadsafe(self._next)
+        return self
+
+    async def __aexit__(self, *_):
+        self._loop = None
+
+    def _next(self):
+        self.so_far += 1
+        if self._loop is not None:
+            self._loop.call_soon(self._next)
+
+
+BAD = 3_000
+
+
+@pytest.mark.parametrize(
+    ("media", "content"),
+    [
+        ("application/x-ndjson", b"{bad\n" * BAD),
+        ("application/x-ndjson", b'{"type": 7}\n' * BAD),
+        ("application/json", b"[" + b"[]," * (BAD - 1) + b"7]"),
+        ("application/cloudevents-batch+json", b"[" + b"[]," * (BAD - 1) + b"7]"),
+    ],
+)
+def test_who_sends_much_that_is_refused_takes_turns(monkeypatch, media, content):
+    """Between two events others are heard, if a slice is as short as that."""
+    monkeypatch.setattr(turns, "SECONDS", 0.0)
+    rounds: list[int] = []
+    read = publishing._read
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+            Rounds(server) as now,
+        ):
+
+            def noted(written):
+                rounds.append(now.so_far)
+                return read(written)
+
+            monkeypatch.setattr(publishing, "_read", noted)
+            said = await web.post("/v1/events", content=content, headers={"content-type": media})
+            assert (said.status_code, said.json()["published"]) == (422, 0)
+            assert said.json()["detail"].startswith(f"{BAD} refused, the first at 0")
+            refused = said.json()["refused"]
+            assert [one["index"] for one in refused] == list(range(REFUSALS_MOST))
+            assert len(set(rounds)) == BAD
+
+    run(test())
+
+
+def test_of_very_many_that_are_refused_little_is_kept():
+    """Only what is said of the first, and nothing of what was read."""
+
+    async def test():
+        async with served() as server, dl.connect(address(server)) as client:
+            some = [b"{bad %d" % n for n in range(BAD)]
+            found = await published(client, turns.Turns(asyncio.Lock()), some)
+            assert list(found) == list(range(BAD))
+            assert len({id(one) for one in found.values()}) <= REFUSALS_MOST + 1
+            assert not [one for one in found.values() if one.__traceback__ or one.__context__]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("media", "content"),
+    [
+        ("application/x-ndjson", b"7\n" * (EVENTS_MOST + 1)),
+        ("application/json", b"[" + b"7," * EVENTS_MOST + b"7]"),
+    ],
+)
+def test_more_events_than_may_be_are_refused_before_any_is_read(media, content):
+    async def test():
+        async with (
+            served(http={**OPEN, "body_bytes": 1 << 20}) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+        ):
+            said = await web.post("/v1/events", content=content, headers={"content-type": media})
+            assert said.status_code == 413
+            assert f"at most {EVENTS_MOST} events" in said.json()["detail"]
+
+    run(test())
+
+
+def test_what_cannot_be_read_of_one_of_several_is_refused_by_itself():
+    content = b'[{"type": "tick", "n": 1}, {"type": "\xff"}, {"type": "tick", "n": 2}]'
+    events, (answer,) = told([(of_type("application/json"), content)])
+    assert answer.status_code == 422
+    assert [one["index"] for one in answer.json()["refused"]] == [1]
+    assert [one.attributes["n"] for one in events] == [1, 2]

@@ -133,6 +133,14 @@ def test_a_malformed_envelope_is_refused(envelope) -> None:
         event_from(envelope)
 
 
+def test_names_that_are_longer_than_what_says_them_are_refused() -> None:
+    """An object's name is one more time in that of everything that is in it."""
+    with pytest.raises(InvalidValue, match="names of at most"):
+        event_from({"type": "x", "data": {"a" * 10_000: dict.fromkeys(map(str, range(1_000)), 1)}})
+    with pytest.raises(InvalidValue, match="at most 65535 attributes"):
+        event_from({"type": "x", "data": dict.fromkeys(map(str, range(65_536)), 1)})
+
+
 def test_data_nested_too_deep_is_refused() -> None:
     data: dict[str, object] = {"x": 1}
     for _ in range(10_000):

@@ -15,6 +15,7 @@ from driftline.client.client import Client
 from driftline.errors import InvalidValue, LanguageError
 from driftline.gateway.bodies import NAME, NAME_MAX, read_json
 from driftline.gateway.problems import Refused
+from driftline.gateway.turns import Turns
 from driftline.model.value import show
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Asked:
     request: Request
     proof: Proof
     client: Client
+    turns: Turns
 
     @property
     def name(self) -> str:

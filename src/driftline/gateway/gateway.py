@@ -196,7 +196,8 @@ class Gateway:
         proof = self.visitors.proven(request)
         check_page(self, request, proof)
         async with self.visitors.shared(proof) as client:
-            found = await route.does(Asked(self, request, proof, client))
+            turns = self.visitors.turns(proof)
+            found = await route.does(Asked(self, request, proof, client, turns))
         if request.method == "HEAD" and isinstance(found, EventStream):
             # It would go on and on, and nothing of it be sent.
             return await found.head()

@@ -9,17 +9,21 @@ published. Where it is not known what became of some, that is said, and nothing 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
 from driftline.client.client import Client
-from driftline.errors import DriftlineError, JournalError, Unreachable
+from driftline.errors import DriftlineError, InvalidValue, JournalError, Unreachable
 from driftline.gateway.asked import JSON, STRUCTURED, Asked, answer, said
 from driftline.gateway.binary import data_of, envelope_of
 from driftline.gateway.bodies import Published, Refusal, read_json
 from driftline.gateway.problems import Refused, problem_of
+from driftline.gateway.turns import Turns
 from driftline.language.cloudevents import event_from
 from driftline.model.event import Event
 from driftline.model.trace import trace_of
@@ -34,7 +38,12 @@ EVENTS_MOST = 100_000
 REFUSALS_MOST = 1_000
 ACKNOWLEDGED = 60.0
 """So many seconds the broker has to acknowledge what is published."""
-_BREATH = 500
+_TOGETHER = 1_000
+_LETTERS = 1 << 22
+"""So many events are read and published together, and so many letters may their names have."""
+_UNSAID = InvalidValue("event", "fewer that are refused, to say why", "more")
+_LINE = re.compile(rb"\S[^\r\n]*")
+"""A line that is not blank."""
 
 
 async def publish(asked: Asked) -> Response:
@@ -47,13 +56,13 @@ async def publish(asked: Asked) -> Response:
         raise Refused(503, "nothing can be stored just now", headers={"Retry-After": "5"})
     written, alone = _written(asked, envelope, await asked.raw())
     if len(written) > EVENTS_MOST:
-        raise Refused(413, f"body: wanted at most {EVENTS_MOST} events, came {len(written)}")
+        raise Refused(413, f"body: wanted at most {EVENTS_MOST} events, came more", "too-large")
     headers = asked.request.headers
     trace = trace_of(headers.get("traceparent"), headers.get("tracestate"))
     once = _once(asked.request.query_params.get("once", "false"))
     try:
         async with asyncio.timeout(ACKNOWLEDGED):
-            problems = await published(asked.client, written, trace, once=once)
+            problems = await published(asked.client, asked.turns, written, trace, once=once)
     except TimeoutError:
         why = f"not acknowledged in {ACKNOWLEDGED:g} s: it may have been published"
         raise Refused(503, why, headers={"Retry-After": "5"}) from None
@@ -70,29 +79,56 @@ async def publish(asked: Asked) -> Response:
 
 
 async def published(
-    client: Client, written: Iterable[Any], trace: str | None = None, *, once: bool = False
+    client: Client,
+    turns: Turns,
+    written: Sequence[Any],
+    trace: str | None = None,
+    *,
+    once: bool = False,
 ) -> dict[int, DriftlineError]:
     """Publish events as they were written, in order; those that were refused, by their places.
 
-    An event that says no trace of its own belongs to that of the request. What could not be read
-    is in its place as the problem that it is.
+    An event that says no trace of its own belongs to that of the request. Only some at a time are
+    read and on their way: all of them may take very much memory.
     """
-    events: dict[int, Event] = {}
     problems: dict[int, DriftlineError] = {}
-    for at, one in enumerate(written):
-        if not at % _BREATH:
-            await asyncio.sleep(0)  # Others are waiting, too.
-        if isinstance(one, DriftlineError):
-            problems[at] = one
-            continue
-        try:
-            event = event_from(one)
-            events[at] = event.with_trace(trace) if trace and event.trace is None else event
-        except DriftlineError as problem:
-            problems[at] = problem
-    found = await client.publish_each(events.values(), once=once)
-    refused = zip(events, found, strict=True)
-    return problems | {at: problem for at, problem in refused if problem is not None}
+    at = 0
+    while at < len(written):
+        events: dict[int, Event] = {}
+        room = _LETTERS
+        async with turns.turn() as turn:
+            while at < len(written) and len(events) < _TOGETHER and room > 0:
+                try:
+                    event = event_from(_read(written[at]))
+                    events[at] = event.with_trace(trace) if trace and not event.trace else event
+                    room -= sum(map(len, event.attributes))
+                except DriftlineError as problem:
+                    _keep(problems, at, problem)
+                at += 1
+                await turn.rest()
+        found = await client.publish_each(events.values(), once=once)
+        for place, refused in zip(events, found, strict=True):
+            if refused is not None:
+                _keep(problems, place, refused)
+    return problems
+
+
+def _read(written: Any) -> Any:
+    """What an event says that was left as it lay in the body: an element, or a line. What it says
+    wrong is nothing the others need suffer from.
+    """
+    return read_json(written) if isinstance(written, bytes | msgspec.Raw) else written
+
+
+def _keep(problems: dict[int, DriftlineError], at: int, problem: DriftlineError) -> None:
+    """Remember what is to be said of it, and not where it was noticed, which holds what was read
+    there. Of very many only the first are said.
+    """
+    if len(problems) >= REFUSALS_MOST and not _is_unknown(problem):
+        problem = _UNSAID
+    else:
+        problem.__traceback__ = problem.__context__ = problem.__cause__ = None
+    problems[at] = problem
 
 
 def check_known(client: Client, problems: Mapping[int, DriftlineError]) -> None:
@@ -101,9 +137,13 @@ def check_known(client: Client, problems: Mapping[int, DriftlineError]) -> None:
     """
     for one in problems.values():
         # What ended the connection, a token that expired, is the problem of all that waited then.
-        if client.is_over or isinstance(one, Unreachable | JournalError):
+        if client.is_over or _is_unknown(one):
             why = f"not acknowledged: some of it may have been published ({one})"
             raise Refused(503, why, headers={"Retry-After": "5"}) from one
+
+
+def _is_unknown(problem: DriftlineError) -> bool:
+    return isinstance(problem, Unreachable | JournalError)
 
 
 def outcome(problems: Mapping[int, DriftlineError], written: int) -> dict[str, Any]:
@@ -138,23 +178,13 @@ def _written(asked: Asked, envelope: dict[str, Any], raw: bytes) -> tuple[Sequen
         kind = asked.request.headers.get("content-type", "")
         return [{**envelope, **data_of(kind, raw)}], True
     if asked.media == LINES:
-        return [_line(line) for line in raw.splitlines() if line.strip()], False
-    if asked.media == BATCH:
-        found = said(raw, list[Any])
+        lines = islice(_LINE.finditer(raw), EVENTS_MOST + 1)
+        return [line[0] for line in lines], False
+    if asked.media == BATCH or (asked.media == JSON and raw.lstrip()[:1] == b"["):
+        found = said(raw, list[msgspec.Raw])
         assert isinstance(found, list)
         return found, False
-    found = said(raw)
-    if isinstance(found, list) and asked.media == JSON:
-        return found, False
-    return [found], True
-
-
-def _line(line: bytes) -> Any:
-    """What a line says, or why it says nothing: that is nothing the others need suffer from."""
-    try:
-        return read_json(line)
-    except DriftlineError as problem:
-        return problem
+    return [said(raw)], True
 
 
 def _some_refused(problems: dict[int, DriftlineError], written: int) -> Refused:

@@ -30,6 +30,7 @@ from driftline.gateway.pages import check_page
 from driftline.gateway.problems import Refused, problem_of
 from driftline.gateway.publishing import check_known, outcome, published
 from driftline.gateway.streams import begun, number_of
+from driftline.gateway.turns import Turns
 from driftline.gateway.visitors import PROTOCOL
 from driftline.language.notified import notification_to
 from driftline.model.notification import Notification, NotificationKind
@@ -56,7 +57,7 @@ async def serve(gateway: Gateway, socket: WebSocket) -> None:
         async with gateway.visitors.stream(proof) as client:
             wanted = socket.scope.get("subprotocols", ())
             await socket.accept(PROTOCOL if PROTOCOL in wanted else None)
-            await _Talk(gateway, socket, client).run()
+            await _Talk(gateway, socket, client, gateway.visitors.turns(proof)).run()
     except Refused as page:
         await socket.send_denial_response(page.response())
     except _TooMuch as much:
@@ -124,7 +125,8 @@ class _Waiting:
 class _Talk:
     """What is said on one WebSocket."""
 
-    def __init__(self, gateway: Gateway, socket: WebSocket, client: Client) -> None:
+    def __init__(self, gateway: Gateway, socket: WebSocket, client: Client, turns: Turns) -> None:
+        self._turns = turns
         self._waiting = _Waiting(_WAITING_MESSAGES * gateway.http.message_bytes)
         # Shorter than anybody who hears nothing of us takes to give us up.
         self._patience = gateway.http.heartbeat / 2
@@ -317,7 +319,7 @@ class _Talk:
     # Events
 
     async def _publish(self, said: talk.Publish) -> dict[str, Any]:
-        problems = await published(self._client, said.events, once=said.once)
+        problems = await published(self._client, self._turns, said.events, once=said.once)
         check_known(self._client, problems)
         return outcome(problems, len(said.events))
 

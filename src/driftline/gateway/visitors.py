@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from starlette.requests import HTTPConnection
 
@@ -22,6 +23,7 @@ from driftline.client.client import Client
 from driftline.client.conversation import PENDING_MOST
 from driftline.errors import NotAuthenticated
 from driftline.gateway.shares import Places, taker
+from driftline.gateway.turns import Turns
 from driftline.net.http import Http
 from driftline.net.identities import Identities
 from driftline.net.inside import dial_as
@@ -80,6 +82,9 @@ class Visitors:
         self._shared: dict[str, _Shared] = {}
         self._open: set[Client] = set()
         self._closing: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+        """Of identities that ask for something just now."""
+        self._aside = asyncio.Lock()
 
     @property
     def streams(self) -> int:
@@ -128,6 +133,10 @@ class Visitors:
             self._proven.clear()
         self._proven[key] = proven
         return proven
+
+    def turns(self, proof: Proof) -> Turns:
+        """What all that an identity asks for takes turns by."""
+        return self._turns.setdefault(proof.identity, Turns(self._aside))
 
     # Clients
 

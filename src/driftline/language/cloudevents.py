@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from driftline.errors import InvalidValue, LanguageError
@@ -52,6 +53,12 @@ _CONTEXT = (*_ENVELOPE, "data", "data_base64")
 # The clocks of many publishers count nanoseconds; when it happened is kept to the microsecond.
 _EXCESS_DIGITS = re.compile(r"(\.[0-9]{6})[0-9]+")
 _DEPTH_MAX = 32
+_ATTRIBUTES_MAX = 65_535
+"""So many can be said from broker to broker."""
+_NAMES_MAX = 1 << 22
+"""Letters of all names together. An object's name is repeated in those of all that is in it, so a
+short text could say names that no memory has room for.
+"""
 _CONDITIONS = (Comparison, Between, In, Like, IsNull, Not, And, Or)
 """The nodes whose value is a truth, never a number or a string."""
 
@@ -72,7 +79,13 @@ def event_from(envelope: object) -> Event:
     if version != SPEC_VERSION:
         raise InvalidValue("specversion", repr(SPEC_VERSION), show(version))
     attributes: dict[str, Value] = {}
-    for name, value in (*_data(envelope), *_extensions(envelope)):
+    letters = 0
+    for name, value in chain(_data(envelope), _extensions(envelope)):
+        letters += len(name)
+        if letters > _NAMES_MAX:
+            raise InvalidValue("event", f"names of at most {_NAMES_MAX} letters", "longer ones")
+        if len(attributes) == _ATTRIBUTES_MAX:
+            raise InvalidValue("event", f"at most {_ATTRIBUTES_MAX} attributes", "more")
         if name in attributes:
             raise InvalidValue(f"attribute {name}", "it once", "it twice")
         attributes[name] = value
