@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from dataclasses import replace
 
+import httpx
 import pytest
+import websockets
 
+from driftline.gateway import bodies
 from tests.gateway.raw import HANDSHAKE, answered, asked, opened
-from tests.net.here import served
+from tests.net.here import http, served
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 1000, "origins": ["https://app.example.org"]}
 HOST = b"Host: localhost\r\n"
@@ -138,5 +143,64 @@ def test_an_answer_that_is_the_last_on_its_connection_says_so():
             assert found.headers["connection"] == "close"
             assert found.ended
             writer.close()
+
+    run(test())
+
+
+LONG = "SELECT * FROM quote WHERE " + " OR ".join(f"price = {n}" for n in range(100))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ({"filters": [{"sql": "a = 1"}] * 5_000}, 422, "at most 4096 filters"),
+        ({"sql": "SELECT * FROM quote WHERE " + " OR ".join(["a"] * 9_000)}, 422, "at most 16384"),
+        ({"sql": "SELECT *", "params": dict.fromkeys(map(str, range(10_001)), 1)}, 422, "10000"),
+        ({"sql": "SELECT *" + " " * (1 << 20)}, 413, "at most 1048576 bytes"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/subscriptions/s"])
+def test_what_asks_for_more_than_can_be_said_is_refused(path, body, status, detail):
+    async def test():
+        async with (
+            served(http={"listen": "127.0.0.1:0"}) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+        ):
+            method = "POST" if path == "/v1/stream" else "PUT"
+            said = await web.request(method, path, json=body)
+            assert said.status_code == status
+            assert detail in said.json()["detail"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "body", [{"sql": LONG}, {"filters": [{"sql": f"a = {n}"} for n in range(100)]}]
+)
+def test_while_a_long_text_is_read_others_are_heard(monkeypatch, body):
+    threads: list[str] = []
+    read = bodies.Subscribing.statement
+
+    def noted(self):
+        threads.append(threading.current_thread().name)
+        return read(self)
+
+    monkeypatch.setattr(bodies.Subscribing, "statement", noted)
+
+    async def test():
+        async with (
+            served(http={"listen": "127.0.0.1:0"}) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+        ):
+            assert (await web.put("/v1/subscriptions/s", json=body)).status_code == 201
+            async with web.stream("POST", "/v1/stream", json=body) as stream:
+                assert stream.status_code == 200
+            async with websockets.connect(
+                http(server).replace("http", "ws", 1) + "/v1/socket"
+            ) as socket:
+                await socket.send(json.dumps({"do": "subscribe", "id": "a", **body}))
+                assert json.loads(await socket.recv())["did"] == "subscribe"
+        assert len(threads) == 3
+        assert not [one for one in threads if one == "driftline-http"]
 
     run(test())

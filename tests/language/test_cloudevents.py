@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from driftline import Event, parse
-from driftline.errors import DriftlineError, InvalidValue, LanguageError
+from driftline.errors import DriftlineError, InvalidValue, LanguageError, LimitExceeded
 from driftline.language.cloudevents import (
     condition_from,
     event_from,
@@ -253,6 +253,20 @@ def test_filters_nested_too_deep_are_refused() -> None:
         one = {"not": one}
     with pytest.raises(LanguageError, match="deep"):
         condition_from([one])
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        ([{"exact": {"type": "a"}}] * 4_097, "4096 filters"),
+        ([{"any": [{"not": {"sql": "a"}}] * 4_097}], "4096 filters"),
+        ([{"exact": dict.fromkeys(map(str, range(4_097)), "a")}], "4096 filters"),
+        ([{"sql": "a = 1 OR " * 100 + "a"}] * 100, "65536 characters"),
+    ],
+)
+def test_more_filters_than_a_text_can_say_are_refused(filters, wanted) -> None:
+    with pytest.raises(LimitExceeded, match=wanted):
+        condition_from(filters)
 
 
 def test_what_json_cannot_say_is_tagged() -> None:

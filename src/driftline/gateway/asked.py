@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from driftline.client.client import Client
 from driftline.errors import InvalidValue, LanguageError
-from driftline.gateway.bodies import NAME, NAME_MAX, read_json
+from driftline.gateway.bodies import NAME, NAME_MAX, Subscribing, read_json
 from driftline.gateway.problems import Refused
 from driftline.gateway.turns import Turns
+from driftline.model.covering import Statement
 from driftline.model.value import show
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 STRUCTURED = "application/cloudevents+json"
+BODY_BYTES = 1 << 20
+"""Of whatever is no event: nothing that can be asked for is longer."""
+_SHORT = 1_000
+"""So many letters are read in a few milliseconds."""
 _NAME = re.compile(NAME)
 
 
@@ -47,17 +53,18 @@ class Asked:
         """Of what kind its body is, without parameters."""
         return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def raw(self) -> bytes:
+    async def raw(self, most: int = 1 << 30) -> bytes:
         """Its body, which must come in time and be no longer than it may."""
         http, room, taker = self.gateway.http, self.gateway.unfinished, self.proof.taker
-        self._check_head()
+        most = min(most, http.body_bytes)
+        self._check_head(most)
         parts: list[bytes] = []
         size = 0
         try:
             async with asyncio.timeout(http.patience):
                 async for part in self.request.stream():
-                    if size + len(part) > http.body_bytes:
-                        raise self._too_large("more")
+                    if size + len(part) > most:
+                        raise _too_large(most, "more")
                     if not room.take(taker, len(part)):
                         raise Refused(503, "too much is being said and not finished just now")
                     size += len(part)
@@ -70,24 +77,35 @@ class Asked:
             room.give(taker, size)
         return b"".join(parts)
 
-    def _check_head(self) -> None:
+    def _check_head(self, most: int) -> None:
         """Refuse a body that cannot be taken before it is sent, where its head says so."""
         coding = self.request.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("identity", ""):
             raise Refused(415, f"Content-Encoding: wanted identity or none, came {show(coding)}")
         length = self.request.headers.get("content-length", "0")
-        if int(length) > self.gateway.http.body_bytes:
-            raise self._too_large(length)
-
-    def _too_large(self, came: str) -> Refused:
-        wanted = f"at most {self.gateway.http.body_bytes} bytes"
-        return Refused(413, f"body: wanted {wanted}, came {came}", "too-large")
+        if int(length) > most:
+            raise _too_large(most, length)
 
     async def body(self, kind: type[Any]) -> Any:
         """Its body, which must be JSON of a kind."""
         if self.media != JSON:
             raise Refused(415, f"body: wanted {JSON}, came {self.media or 'no content type'}")
-        return said(await self.raw(), kind)
+        return said(await self.raw(BODY_BYTES), kind)
+
+    async def statement(self, body: Subscribing) -> Statement:
+        """What a body asks to be told, without letting others wait while it is read."""
+        return await statement_of(self.turns, body)
+
+
+async def statement_of(turns: Turns, body: Subscribing) -> Statement:
+    """What is asked for; what may take long to be read is read aside."""
+    if body.sql is not UNSET and len(body.sql) <= _SHORT:
+        return body.statement()
+    return await turns.aside(body.statement)
+
+
+def _too_large(most: int, came: str) -> Refused:
+    return Refused(413, f"body: wanted at most {most} bytes, came {came}", "too-large")
 
 
 def checked_name(name: str) -> str:

@@ -38,6 +38,7 @@ Sql: TypeAlias = Annotated[
 Params: TypeAlias = Annotated[
     dict[Name, Any],
     Meta(
+        max_length=10_000,
         description='A value for each :name. A time is {"@time": "2026-01-31T09:30:00Z"}, '
         'bytes are {"@bytes": base64}, other floats {"@float": "NaN"}.',
         examples=[{"limit": 10}],
@@ -92,6 +93,7 @@ class Streaming(Subscribing):
     policy: Annotated[
         dict[Name, Any],
         Meta(
+            max_length=20,
             description="What becomes of what is not read fast enough",
             examples=[{"overflow": "conflate", "key": "symbol"}],
         ),
@@ -134,7 +136,7 @@ class Declared(_Body):
     """Events of a type are the rows of a table."""
 
     key: Annotated[str, Meta(min_length=1, max_length=1024, examples=["symbol"])]
-    ticks: Annotated[dict[Name, str], Meta(examples=[{"price": "0.01"}])] = {}
+    ticks: Annotated[dict[Name, str], Meta(max_length=1_000, examples=[{"price": "0.01"}])] = {}
 
 
 class Deleting(_Body):

@@ -35,8 +35,9 @@ async def show(asked: Asked) -> Response:
 async def keep(asked: Asked) -> Response:
     """Let there be such a one."""
     body = await asked.body(Subscribing)
+    text = str(await asked.statement(body))
     created = await asked.client.durables.keep(
-        asked.name, str(body.statement()), body.values(), rows=body.rows, within=body.within
+        asked.name, text, body.values(), rows=body.rows, within=body.within
     )
     known = await asked.client.durables.get(asked.name)
     return answer(Kept(asked.name, created, known.epoch), 201 if created else 200)

@@ -23,7 +23,7 @@ from driftline.client.client import Client
 from driftline.client.subscription import Subscription
 from driftline.errors import DriftlineError, InvalidValue, LimitReached
 from driftline.gateway import talk
-from driftline.gateway.asked import checked_name
+from driftline.gateway.asked import checked_name, statement_of
 from driftline.gateway.bodies import read_json, values_of
 from driftline.gateway.connection import STALLED
 from driftline.gateway.pages import check_page
@@ -234,7 +234,7 @@ class _Talk:
         if said.name:
             checked_name(said.name)
         asked = self._client.subscribe(
-            said.statement(),
+            await statement_of(self._turns, said),
             said.values(),
             rows=said.rows,
             on_change=said.on_change,

@@ -58,7 +58,8 @@ async def passing(asked: Asked) -> Response:
         body = await asked.body(Streaming)
     else:
         body = _of_query(request)
-    statement, values, policy = body.statement(), body.values(), body.checked_policy()
+    statement = await asked.statement(body)
+    values, policy = body.values(), body.checked_policy()
 
     async def begin(client: Client) -> tuple[Subscription, list[str]]:
         return await begun(

@@ -26,7 +26,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from driftline.errors import InvalidValue, LanguageError
+from driftline.errors import InvalidValue, LanguageError, LimitExceeded
+from driftline.language.limits import FILTERS_MAX, LENGTH_MAX
 from driftline.language.sql import parse_condition
 from driftline.model.event import Event
 from driftline.model.expression import FALSE, TRUE, Attribute, Coalesce, Expression, Literal
@@ -240,7 +241,27 @@ def condition_from(filters: object) -> Expression:
     """
     if not isinstance(filters, list | tuple):
         raise LanguageError("a list of CloudEvents filters", show(filters))
+    _check_size(filters)
     return _all([_filter(one, False, 0) for one in filters])
+
+
+def _check_size(filters: list[object] | tuple[object, ...]) -> None:
+    """Refuse more than one text can say before any of it is read."""
+    left: list[object] = [filters]
+    strings = letters = 0
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            strings += 1
+            letters += len(one)
+            if strings > FILTERS_MAX:
+                raise LimitExceeded(f"at most {FILTERS_MAX} filters", "more")
+            if letters > LENGTH_MAX:
+                raise LimitExceeded(f"at most {LENGTH_MAX} characters in filters", "more")
+        elif isinstance(one, Mapping):
+            left.extend(one.values())
+        elif isinstance(one, list | tuple):
+            left.extend(one)
 
 
 def _filter(one: object, negated: bool, depth: int) -> Expression:

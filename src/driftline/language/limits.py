@@ -21,3 +21,7 @@ DEPTH_MAX = 200
 
 STEPS_MAX = 16
 """Filters in one pattern."""
+
+FILTERS_MAX = 4_096
+"""Filters of the CloudEvents Subscriptions API for one subscription: the text of more would hardly
+be short enough. An attribute with its string counts as one."""
