@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+import websockets
 from httpx_sse import aconnect_sse
 
-from tests.net.here import eventually, http, served
+import driftline as dl
+from tests.net.here import address, eventually, http, served
 from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "heartbeat": 0.2}
@@ -161,6 +163,24 @@ def test_a_stream_that_has_nothing_to_say_says_so():
                 lines = said.aiter_lines()
                 found = [await asyncio.wait_for(anext(lines), 5) for _ in range(5)]
             assert found == [": in effect everywhere", "", ": still here", "", ": still here"]
+
+    run(test())
+
+
+def test_where_it_is_in_effect_is_said_only_if_everybody_was_asked():
+    async def test():
+        peers = [{"name": "away", "role": "peer", "address": "127.0.0.1:9"}]
+        async with (
+            served(http=OPEN, peers=peers) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            body = {"sql": "SELECT * FROM tick", "within": 0}
+            assert (await client.put(ONE, json=body)).status_code == 201
+            asked = (("GET", f"{ONE}/stream", {}), ("POST", "/v1/stream", {"json": body}))
+            for method, path, more in asked:
+                async with client.stream(method, path, **more) as said:
+                    first = await asyncio.wait_for(anext(said.aiter_lines()), 5)
+                    assert first == ": in effect at this broker"
 
     run(test())
 
@@ -427,5 +447,67 @@ def test_an_id_that_can_be_none_is_refused(last):
             await client.put(ONE, json={"sql": TEXT, "params": {"limit": 5}})
             said = await client.get(f"{ONE}/stream", headers={"Last-Event-ID": last})
             assert said.status_code == 422
+
+    run(test())
+
+
+@asynccontextmanager
+async def reads_nothing(server, path, within):
+    """Somebody who asks for a stream, or a WebSocket, and does not read it: then what is left."""
+    host, _, port = http(server).removeprefix("http://").partition(":")
+    asked = {"sql": "SELECT * FROM tick", "within": within}
+    if path == "/v1/socket":
+        async with websockets.connect(
+            f"ws://{host}:{port}{path}", max_queue=1, max_size=None
+        ) as socket:
+            await socket.send(json.dumps({"do": "subscribe", "id": "a", **asked}))
+
+            async def read():
+                while True:
+                    said = json.loads(await socket.recv())
+                    if "told" in said:
+                        yield said
+
+            yield read()
+        return
+    async with httpx.AsyncClient(base_url=http(server), timeout=20) as client:  # noqa: SIM117
+        async with stream(client, path, "POST", json=asked) as source:
+
+            async def read():
+                async for one in source:
+                    if one.event in ("event", "gap"):
+                        yield json.loads(one.data)
+
+            yield read()
+
+
+@pytest.mark.parametrize("within", [0, 600])
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/socket"])
+def test_for_who_reads_nothing_no_more_waits_than_so_many_bytes(path, within):
+    """Whether brokers far away have answered or not: beyond that its policy decides."""
+    text, many = "x" * 100_000, 300
+
+    async def test():
+        peers = [{"name": "away", "role": "peer"}]
+        async with (
+            served(http=OPEN, peers=peers) as server,
+            dl.connect(address(server)) as client,
+            reads_nothing(server, path, within) as left,
+        ):
+            (door,) = server.doors
+            await eventually(lambda: bool([one for one in server.edge if "tick" in str(one)]))
+            for _ in range(3):
+                await client.publish_many(
+                    dl.Event("tick", {"n": n, "text": text}) for n in range(many // 3)
+                )
+                assert max(one._talk._waiting_bytes for one in door.visitors._open) < 4 << 20
+            told = lost = 0
+            async for said in left:
+                told += said["kind"] == "event"
+                lost += said.get("lost", 0)
+                if told + lost == many:
+                    break
+            assert told > 10
+            assert lost > 10
 
     run(test())

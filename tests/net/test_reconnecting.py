@@ -15,6 +15,7 @@ import driftline as dl
 from driftline.client import channel
 from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
+from driftline.client.conversation import Pending
 from driftline.net.server import Server
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, Welcome
@@ -182,7 +183,7 @@ def test_who_waits_for_a_reply_is_not_held_back_by_what_nobody_looks_at() -> Non
 
     async def main() -> None:
         async with served() as server:
-            slow = Client(BrokerAddress.of(address(server)), pending=10)
+            slow = Client(BrokerAddress.of(address(server)), pending=Pending(10))
             async with slow as one, dl.connect(address(server)) as other:
                 told = await one.subscribe("SELECT * FROM q")
                 await other.publish_many(dl.Event("q", {"pad": "x" * 50_000}) for _ in range(200))
@@ -192,6 +193,37 @@ def test_who_waits_for_a_reply_is_not_held_back_by_what_nobody_looks_at() -> Non
                 await eventually(lambda: one._talk._held)
                 await asyncio.wait_for(told.cancel(), 10)
                 assert not one._talk._held
+
+    run(main)
+
+
+def test_who_looks_at_all_the_same_has_no_more_waiting_than_so_many_bytes() -> None:
+    """Also while a reply is waited for. What is counted is what waits, whatever was lost."""
+
+    async def main() -> None:
+        peers = [{"name": "away", "role": "peer"}]
+        async with served(peers=peers) as server:
+            most = Pending(1_000, 200_000, always=True)
+            slow = Client(BrokerAddress.of(address(server)), pending=most)
+            async with slow as one, dl.connect(address(server)) as other:
+                told = await one.subscribe("SELECT * FROM q", within=0.0)
+                asking = asyncio.ensure_future(one.confirm(600))
+                for _ in range(5):
+                    many = (dl.Event("q", {"pad": "x" * 50_000}) for _ in range(200))
+                    await other.publish_many(many)
+                    await eventually(lambda: one._talk._held)
+                    # What had come already is not thrown away.
+                    assert 200_000 < one._talk._waiting_bytes < 1 << 20
+                    while one._talk._held:
+                        told.pending()
+                        await asyncio.sleep(0)
+                found = 0
+                while found < 1:
+                    found += sum(1 for one in told.pending() if one.kind == "gap")
+                    await asyncio.sleep(0.01)
+                await eventually(lambda: told.pending() == [])
+                assert (one._talk._waiting, one._talk._waiting_bytes) == (0, 0)
+                asking.cancel()
 
     run(main)
 

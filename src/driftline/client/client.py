@@ -25,7 +25,7 @@ from uuid import uuid4
 from driftline.client.address import BrokerAddress
 from driftline.client.advertised import Advertised
 from driftline.client.channel import Dial, Token
-from driftline.client.conversation import PENDING_MOST, Conversation, explanation_of
+from driftline.client.conversation import PENDING, Conversation, Pending, explanation_of
 from driftline.client.durables import Durables
 from driftline.client.subscription import Subscription
 from driftline.errors import (
@@ -61,7 +61,7 @@ class Client:
         reconnect: bool = True,
         within: float = 10.0,
         dial: Dial | None = None,
-        pending: int = PENDING_MOST,
+        pending: Pending = PENDING,
     ) -> None:
         self._within = within
         self._handles = count(1)

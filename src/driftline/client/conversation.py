@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Coroutine
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftline.client.address import BrokerAddress
 from driftline.client.advertised import Advertised
@@ -37,9 +37,20 @@ from driftline.wire.forms import NO_FORM, Form
 from driftline.wire.notices import read_notice
 from driftline.wire.stream import HEAD_BYTES, PAYLOAD_BYTES_MAX, Kind, frame
 
-PENDING_MOST = 100_000
-"""So many notifications wait in the program; with more of them nothing is read, and the broker's
-policy for slow consumers decides."""
+
+class Pending(NamedTuple):
+    """How much waits in the program; with more of it nothing is read, and the broker's policy for
+    slow consumers decides.
+    """
+
+    notifications: int = 100_000
+    size: int = 1 << 40
+    """Bytes, about."""
+    always: bool = False
+    """Also while a reply is waited for: for programs that look at notifications all the same."""
+
+
+PENDING = Pending()
 
 
 COUNTERS = (
@@ -60,7 +71,7 @@ class Conversation:
         tls: ssl.SSLContext | None,
         reconnect: bool,
         dial: Dial | None = None,
-        pending: int = PENDING_MOST,
+        pending: Pending = PENDING,
     ) -> None:
         self.address = address
         self._dial = dial
@@ -78,7 +89,7 @@ class Conversation:
         # What was asked and not replied to: how to ask again, and who waits.
         self._asked: dict[int, tuple[bytes | None, asyncio.Future[Any]]] = {}
         self._moves: dict[int, list[asyncio.Future[Any]]] = {}
-        self._waiting = 0
+        self._waiting = self._waiting_bytes = 0
         self._held = False
         self._ended_by: DriftlineError | None = None
         self._connections = 0
@@ -326,8 +337,7 @@ class Conversation:
             for handle, epoch in notice.marks:
                 one = self.subscriptions.get(handle)
                 if one is not None:
-                    self._taken(-1)
-                    one._notice(notice, epoch)
+                    one._notice(notice, epoch, len(raw))
 
     def _kept(self, handle: int, payload: bytes) -> None:
         one = self.subscriptions.get(handle)
@@ -336,8 +346,7 @@ class Conversation:
         for raw in split_records(payload, "notices"):
             notice = read_notice(raw, self._forms)
             for _, epoch in notice.marks:
-                self._taken(-1)
-                one._notice(notice, epoch)
+                one._notice(notice, epoch, len(raw))
 
     def _told(self, payload: bytes) -> None:
         said = asking.decode_said(payload)
@@ -356,8 +365,7 @@ class Conversation:
             if said.epoch > one.epoch:
                 one._moved_by_another(said.epoch, said.params)
         else:
-            self._taken(-1)
-            one._said(said)
+            one._said(said, len(payload))
 
     def _reply(self, reply: asking.Reply) -> None:
         if self.publisher.answered(reply):
@@ -369,17 +377,23 @@ class Conversation:
         problem = problem_of(reply.error, reply.facts) if reply.error else None
         _settle(found[1], problem, reply.value)
 
-    def _taken(self, count: int) -> None:
-        """So many notifications wait less; held back while too many do."""
-        self._waiting -= count
+    def _waits(self, count: int, size: int) -> None:
+        """So many notifications wait more, or less, of so many bytes; held back while too many
+        do.
+        """
+        self._waiting += count
+        self._waiting_bytes += size
         self.regulate()
 
     def regulate(self) -> None:
         """Read on, or not: not while too much waits, but while a reply is waited for. It comes
         behind notifications, and who waits for it may be the one who is to look at these.
         """
-        most = self._pending_most // 2 if self._held else self._pending_most
-        held = self._waiting > most and not self._asked and self.publisher.is_idle
+        most, size_most, always = self._pending_most
+        if self._held:
+            most, size_most = most // 2, size_most // 2
+        is_full = self._waiting > most or self._waiting_bytes > size_most
+        held = is_full and (always or (not self._asked and self.publisher.is_idle))
         if held != self._held:
             self._held = held
             self.channel.hold(held)

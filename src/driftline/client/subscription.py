@@ -54,7 +54,7 @@ class Keeper(Protocol):
 
     def _told_up_to(self, subscription: Subscription, number: int) -> None: ...
 
-    def _taken(self, count: int) -> None: ...
+    def _waits(self, count: int, size: int) -> None: ...
 
     def _request(self) -> int: ...
 
@@ -89,7 +89,9 @@ class Subscription:
         self._policy = dict(policy or {})
         self.within = within
         """So many seconds everybody has to say that a change is in effect."""
-        self._pending: deque[Notification] = deque()
+        self._pending: deque[tuple[Notification, int]] = deque()
+        """What came and was not looked at, and how many bytes it came in."""
+        self._pending_size = 0
         self._news = asyncio.Event()
         self._problem: DriftlineError | None = None
         self._begun = False
@@ -260,6 +262,10 @@ class Subscription:
             await self._news.wait()
         return True
 
+    async def until_told(self) -> bool:
+        """Wait until there is something that `pending` gives; False: it is over."""
+        return await self._come()
+
     async def next(self, within: float | None = None) -> Notification:
         """The next thing it is told; `TimeoutError` if nothing is told in so many seconds."""
         # Not `wait_for`: up to Python 3.11 that may swallow that it was cancelled.
@@ -279,7 +285,7 @@ class Subscription:
                 while not (parts and parts[-1].last):
                     if not await self._come():
                         self._check_active()
-                    kind = self._pending[0].kind
+                    kind = self._pending[0][0].kind
                     if kind is NotificationKind.GAP and not parts:
                         self._pop()
                         gap = True
@@ -301,9 +307,9 @@ class Subscription:
         if gap:
             lost = Notification(NotificationKind.GAP, {}, 0, self.epoch)
             parts = [lost, *parts]
-        self._pending.extendleft(reversed(parts))
+        self._pending.extendleft((told, 0) for told in reversed(parts))
         if self.active:
-            self._keeper._taken(-len(parts))
+            self._keeper._waits(len(parts), 0)
 
     def pending(self) -> list[Notification]:
         """All that has come and was not looked at."""
@@ -312,9 +318,10 @@ class Subscription:
         return [told for told in found if not _is_nothing(told)]
 
     def _pop(self) -> Notification:
-        told = self._pending.popleft()
+        told, size = self._pending.popleft()
+        self._pending_size -= size
         if self.active:
-            self._keeper._taken(1)
+            self._keeper._waits(-1, -size)
         if told.number and not told.more:
             self._had = told.number
             self._unacked += 1
@@ -349,9 +356,9 @@ class Subscription:
 
     # For the client
 
-    def _notice(self, notice: Notice, epoch: int) -> None:
+    def _notice(self, notice: Notice, epoch: int, size: int) -> None:
         if self._is_early:
-            self._early.append(partial(self._notice, notice, epoch))
+            self._early.append(partial(self._notice, notice, epoch, size))
             return
         standing = self._standings.get(epoch, self._standing)
         statement = standing.statement
@@ -370,16 +377,17 @@ class Subscription:
                 event,
                 repeated=notice.repeated,
                 number=notice.number,
-            )
+            ),
+            size,
         )
 
     @property
     def _is_early(self) -> bool:
         return self._as_it_is and not self._known
 
-    def _said(self, said: asking.Notification) -> None:
+    def _said(self, said: asking.Notification, size: int) -> None:
         if self._is_early:
-            self._early.append(partial(self._said, said))
+            self._early.append(partial(self._said, said, size))
             return
         key = said.key
         if isinstance(key, list) and not (len(key) == 2 and key[0] == "@"):
@@ -401,15 +409,18 @@ class Subscription:
                 number=said.number,
                 more=said.more,
                 trace=said.trace if is_trace(said.trace) else None,
-            )
+            ),
+            size,
         )
 
-    def _put(self, told: Notification) -> None:
+    def _put(self, told: Notification, size: int = 0) -> None:
         # After a crash it may come again.
         if told.number and told.number <= max(self._had, self._acked):
-            self._keeper._taken(1)
             return
-        self._pending.append(told)
+        self._pending.append((told, size))
+        self._pending_size += size
+        if self.active:
+            self._keeper._waits(1, size)
         self._came += 1
         self._news.set()
 
@@ -418,18 +429,18 @@ class Subscription:
         if not self.durable:
             self._gap()
             return
-        self._keeper._taken(len(self._pending) + len(self._early))
+        self._keeper._waits(-len(self._pending), -self._pending_size)
         self._pending.clear()
+        self._pending_size = 0
         self._early.clear()
 
     def _gap(self) -> None:
-        self._keeper._taken(-1)
         self._put(Notification(NotificationKind.GAP, {}, 0, self.epoch))
 
     def _end(self, problem: DriftlineError | None) -> None:
         if self.active:
             # Who ends it may never look at what is left.
-            self._keeper._taken(len(self._pending))
+            self._keeper._waits(-len(self._pending), -self._pending_size)
         self.active = False
         self._problem = problem
         if self._acking is not None:

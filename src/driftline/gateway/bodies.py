@@ -66,7 +66,11 @@ class Subscribing(_Body):
     params: Params = {}
     rows: Annotated[bool, Meta(description="The live set of the rows of a table")] = False
     within: Annotated[
-        Seconds, Meta(description="So many seconds every broker has to say that it is in effect")
+        Seconds,
+        Meta(
+            description="So many seconds every broker has to say that it is in effect there; "
+            "0: only this one does"
+        ),
     ] = 10.0
 
     def statement(self) -> Statement:

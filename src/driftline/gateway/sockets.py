@@ -29,7 +29,7 @@ from driftline.gateway.connection import STALLED
 from driftline.gateway.pages import check_page
 from driftline.gateway.problems import Refused, problem_of
 from driftline.gateway.publishing import check_known, outcome, published
-from driftline.gateway.streams import begun, number_of
+from driftline.gateway.streams import AT_ONCE, number_of, silent_of
 from driftline.gateway.turns import Turns
 from driftline.gateway.visitors import PROTOCOL
 from driftline.language.notified import notification_to
@@ -131,6 +131,7 @@ class _Talk:
         # Shorter than anybody who hears nothing of us takes to give us up.
         self._patience = gateway.http.heartbeat / 2
         self._gone = False
+        self._telling = asyncio.Lock()
         self._socket = socket
         self._client = client
         self._known: dict[str, Subscription | Advertised] = {}
@@ -241,11 +242,13 @@ class _Talk:
             durable=said.name,
             ack="manual",
             policy=said.checked_policy(),
-            within=said.within,
+            within=0.0,
             after=number_of(said.after),
         )
-        subscription, silent = await begun(asked)
-        found = self._begun(said.id, subscription)
+        known = asyncio.Event()
+        found = self._begun(said.id, await asked, known)
+        silent = await silent_of(self._client, said.within) if said.within else []
+        known.set()
         return {**found, "silent": silent} if silent else found
 
     async def _attach(self, said: talk.Attach) -> dict[str, Any]:
@@ -261,16 +264,26 @@ class _Talk:
         if len(self._known) >= SUBSCRIPTIONS_MOST:
             raise LimitReached("subscriptions of a WebSocket", SUBSCRIPTIONS_MOST)
 
-    def _begun(self, id: str, subscription: Subscription) -> dict[str, Any]:
+    def _begun(
+        self, id: str, subscription: Subscription, known: asyncio.Event | None = None
+    ) -> dict[str, Any]:
         self._known[id] = subscription
-        self._spawn(id, self._tell(id, subscription))
+        self._spawn(id, self._tell(id, subscription, known))
         found = {"epoch": subscription.epoch, "resumed": subscription.resumed}
         return {**found, "suspended": True} if subscription.suspended else found
 
-    async def _tell(self, id: str, subscription: Subscription) -> None:
+    async def _tell(self, id: str, subscription: Subscription, known: asyncio.Event | None) -> None:
         try:
-            async for told in subscription:
-                await self._say({"told": id, **notification_to(told)})
+            if known is not None:
+                # Behind the answer, unless that takes long: it waits behind what is to be told.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(AT_ONCE):
+                        await known.wait()
+            while await subscription.until_told():
+                # What waits for others to be told is not taken: so much and no more may wait.
+                async with self._telling:
+                    for told in subscription.pending():
+                        await self._say({"told": id, **notification_to(told)})
         except DriftlineError as problem:
             self._check_there(problem)
             self._known.pop(id, None)

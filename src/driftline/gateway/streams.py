@@ -8,7 +8,8 @@ away. What belongs together has its id at its end only, so that nobody goes on i
 stream without a durable subscription has no ids: what was missed is gone, and a new one begins.
 
 What is wrong with what was asked for is an answer of its own. But it may take long until all
-brokers know of a subscription: then the stream begins, and says that it is there, beforehand.
+brokers know of a subscription: the stream begins beforehand, says that it is there, and tells what
+comes from those that do.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ _ESCAPED = ((0x85, b"\\u0085"), (0x2028, b"\\u2028"), (0x2029, b"\\u2029"))
 _LINE_ENDS = tuple((chr(code).encode(), escaped) for code, escaped in _ESCAPED)
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 Look = Callable[[Client], Awaitable[Any]]
-Begin = Callable[[Client], Awaitable[tuple[Subscription, list[str]]]]
-"""A subscription that has begun, and the brokers that have not said that they know of it."""
+Begin = Callable[[Client], Awaitable[Subscription]]
+"""A subscription that has begun at this broker."""
+_BEGINS, _IS_HERE = b": about to begin\n\n", b": still here\n\n"
+_HERE, _EVERYWHERE = b": in effect at this broker\n\n", b": in effect everywhere\n\n"
 
 
 async def passing(asked: Asked) -> Response:
@@ -61,19 +64,17 @@ async def passing(asked: Asked) -> Response:
     statement = await asked.statement(body)
     values, policy = body.values(), body.checked_policy()
 
-    async def begin(client: Client) -> tuple[Subscription, list[str]]:
-        return await begun(
-            client.subscribe(
-                statement,
-                values,
-                rows=body.rows,
-                on_change=body.on_change,
-                policy=policy,
-                within=body.within,
-            )
+    async def begin(client: Client) -> Subscription:
+        return await client.subscribe(
+            statement,
+            values,
+            rows=body.rows,
+            on_change=body.on_change,
+            policy=policy,
+            within=0.0,
         )
 
-    return EventStream(asked, begin, begin)
+    return EventStream(asked, begin, begin, body.within)
 
 
 async def durable(asked: Asked) -> Response:
@@ -84,10 +85,10 @@ async def durable(asked: Asked) -> Response:
     mark, _, number = last.partition("-")
     after = number_of(number)
 
-    async def begin(client: Client) -> tuple[Subscription, list[str]]:
+    async def begin(client: Client) -> Subscription:
         await look(client)
         # It is in effect, or will be: nobody need be asked.
-        return await client.attach(asked.name, ack="manual", after=after, within=0.0), []
+        return await client.attach(asked.name, ack="manual", after=after, within=0.0)
 
     async def look(client: Client) -> None:
         # Whoever is told of it goes on being told.
@@ -95,15 +96,18 @@ async def durable(asked: Asked) -> Response:
         if last and mark != known.mark:
             raise _no_id(last)
 
-    return EventStream(asked, begin, look)
+    return EventStream(asked, begin, look, 0.0)
 
 
-async def begun(subscription: Subscription) -> tuple[Subscription, list[str]]:
-    """A subscription that has begun, if not at all brokers: it counts, and follows there."""
+async def silent_of(client: Client, within: float) -> list[str]:
+    """The brokers that have not said in time that they know of what was asked for: there it counts
+    when they are reached.
+    """
     try:
-        return await subscription, []
+        await client.confirm(within)
     except NotEffective as problem:
-        return subscription, sorted(problem.silent)
+        return sorted(problem.silent)
+    return []
 
 
 def _no_id(text: str) -> Refused:
@@ -138,14 +142,14 @@ def _of_query(request: Request) -> Streaming:
 class EventStream(Response):
     """The answer that goes on."""
 
-    def __init__(
-        self, asked: Asked, begin: Begin, look: Callable[[Client], Awaitable[Any]]
-    ) -> None:
+    def __init__(self, asked: Asked, begin: Begin, look: Look, within: float) -> None:
         super().__init__(headers=_HEADERS, media_type=MEDIA)
         self._asked = asked
         self._begin = begin
         self._look = look
         """What is refused as it would be if it began."""
+        self._within = within
+        """So many seconds all brokers have to say that they know of it; 0: nobody is asked."""
         self._began = False
 
     async def head(self) -> Response:
@@ -176,15 +180,17 @@ class EventStream(Response):
         asked = self._asked
         try:
             async with asked.gateway.visitors.stream(asked.proof) as client:
-                subscription, silent = await self._begun(send, client)
-                if silent:
-                    said = msgspec.json.encode({"silent": silent})
-                    await self._put(send, block("partial", said))
-                else:
-                    await self._put(send, b": in effect everywhere\n\n")
+                subscription = await self._begun(send, client)
                 if subscription.suspended:
                     await self._put(send, block("suspended", b'{"suspended":true}'))
-                await self._tell_all(send, subscription)
+                knowing = asyncio.ensure_future(self._known(send, client))
+                try:
+                    # What comes soon is told behind that.
+                    await asyncio.wait((knowing,), timeout=AT_ONCE)
+                    await self._tell_all(send, subscription, knowing)
+                finally:
+                    knowing.cancel()
+                    await asyncio.gather(knowing, return_exceptions=True)
                 why = Refused(410, "the subscription was ended", "ended")
         except DriftlineError as problem:
             why = problem_of(problem)
@@ -193,7 +199,7 @@ class EventStream(Response):
         # A code of its own, or a browser would take it for a lost connection and say nothing.
         await self._put(send, block("end", msgspec.json.encode(why.body())), more=False)
 
-    async def _begun(self, send: Send, client: Client) -> tuple[Subscription, list[str]]:
+    async def _begun(self, send: Send, client: Client) -> Subscription:
         """The subscription; while it begins that is said, so that nobody thinks it was lost."""
         beginning = asyncio.ensure_future(self._begin(client))
         wait = AT_ONCE
@@ -201,7 +207,7 @@ class EventStream(Response):
             while not (await asyncio.wait((beginning,), timeout=wait))[0]:
                 if not self._began:
                     await self._start(send)
-                await self._put(send, b": about to begin\n\n")
+                await self._put(send, _BEGINS)
                 wait = self._asked.gateway.http.heartbeat
             found = beginning.result()
         finally:
@@ -210,6 +216,18 @@ class EventStream(Response):
         if not self._began:
             await self._start(send)
         return found
+
+    async def _known(self, send: Send, client: Client) -> None:
+        """Say where it is in effect, when that is known."""
+        if not self._within:
+            await self._put(send, _HERE)
+            return
+        try:
+            silent = await silent_of(client, self._within)
+        except DriftlineError:
+            return  # What ends the stream says why.
+        partial = block("partial", msgspec.json.encode({"silent": silent}))
+        await self._put(send, partial if silent else _EVERYWHERE)
 
     async def _start(self, send: Send) -> None:
         self._began = True
@@ -222,13 +240,15 @@ class EventStream(Response):
             }
         )
 
-    async def _tell_all(self, send: Send, subscription: Subscription) -> None:
+    async def _tell_all(
+        self, send: Send, subscription: Subscription, knowing: asyncio.Future[None]
+    ) -> None:
         heartbeat = self._asked.gateway.http.heartbeat
         while True:
             try:
                 first = await subscription.next(heartbeat)
             except TimeoutError:
-                await self._put(send, b": still here\n\n")
+                await self._put(send, _IS_HERE if knowing.done() else _BEGINS)
                 continue
             except StopAsyncIteration:
                 return

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 
 from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
-from driftline.client.conversation import PENDING_MOST
+from driftline.client.conversation import PENDING, Pending
 from driftline.errors import NotAuthenticated
 from driftline.gateway.shares import Places, taker
 from driftline.gateway.turns import Turns
@@ -40,8 +40,8 @@ BEARER = "bearer."
 it, and is never repeated."""
 _TOKENS_REMEMBERED = 10_000
 _IDLE = 60.0
-_STREAM_PENDING = 256
-"""So many notifications wait in a stream; then the broker's queue, with its policy, has them."""
+_STREAM_PENDING = Pending(256, 1 << 20, always=True)
+"""So much waits in a stream; then the broker's queue, with its policy, has it."""
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ class Visitors:
             finally:
                 await self._close(client)
 
-    def _client(self, proof: Proof, pending: int = PENDING_MOST) -> Client:
+    def _client(self, proof: Proof, pending: Pending = PENDING) -> Client:
         dial = dial_as(self._server, proof.proven, proof.identities)
         # What ends it, ends it: whoever asks next is proven anew, and gets another.
         return Client(INSIDE, dial=dial, reconnect=False, pending=pending)

@@ -28,6 +28,7 @@ from driftline.broker.identity import durable_name, guest_of, identity_of
 from driftline.broker.letters import Letter
 from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
+from driftline.client.conversation import Pending
 from driftline.client.subscription import Subscription
 from driftline.errors import DriftlineError, Unreachable
 from driftline.handlers.coming import PENDING_MOST, Coming
@@ -157,7 +158,7 @@ class Delivering:
             name=name,
             reconnect=False,
             dial=self._dial,
-            pending=PENDING_MOST,
+            pending=Pending(PENDING_MOST),
         )
         async with client:
             # What it asks for is in effect, or will be: nobody need be asked.
