@@ -35,6 +35,14 @@ class Answer:
         return said  # type: ignore[no-any-return]
 
 
+def framed(kind: int, data: bytes, *, last: bool = True) -> bytes:
+    """A frame of a WebSocket as a client says it: 1 a text, 8 a close."""
+    size = len(data)
+    known = bytes([128 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
+    # Masked by nothing.
+    return bytes([last << 7 | kind]) + known + bytes(4) + data
+
+
 async def opened(server: Server) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection."""
     host, _, port = http(server).removeprefix("http://").partition(":")

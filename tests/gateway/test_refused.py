@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import httpx
 import pytest
 import websockets
+from websockets.protocol import State
 
+import driftline as dl
 from driftline.gateway import bodies
-from tests.gateway.raw import HANDSHAKE, answered, asked, opened
-from tests.net.here import http, served
+from tests.gateway.raw import HANDSHAKE, answered, asked, framed, opened
+from tests.net.here import address, eventually, http, served
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 1000, "origins": ["https://app.example.org"]}
 HOST = b"Host: localhost\r\n"
@@ -202,5 +205,73 @@ def test_while_a_long_text_is_read_others_are_heard(monkeypatch, body):
                 assert json.loads(await socket.recv())["did"] == "subscribe"
         assert len(threads) == 3
         assert not [one for one in threads if one == "driftline-http"]
+
+    run(test())
+
+
+@asynccontextmanager
+async def talking(server):
+    """A WebSocket, byte by byte."""
+    reader, writer = await opened(server)
+    writer.write(b"GET /v1/socket HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n")
+    assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+    yield reader, writer
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "why"),
+    [
+        (framed(1, b'{"do": "\xff"}'), 1007, b"invalid start byte at position 8"),
+        (framed(1, b"\xe2\x82", last=False) + framed(0, b"("), 1007, b"invalid continuation byte"),
+        (framed(1, b"\xff") + framed(1, b"{}" * 1000) * 100, 1007, b"invalid start byte"),
+        (framed(1, b'"\xed\xa0\x80"'), 1007, b"invalid continuation byte"),
+        (framed(8, (1005).to_bytes(2, "big")), 1002, b"invalid status code"),
+        (framed(8, (999).to_bytes(2, "big")), 1002, b"invalid status code"),
+        (framed(8, b"\x03"), 1002, b"too short"),
+        (framed(8, (1000).to_bytes(2, "big") + b"\xff"), 1007, b"invalid start byte"),
+        (framed(3, b"{}"), 1002, b"invalid opcode"),
+        (framed(1, b"x" * 60_000), 1009, b"exceeds limit of 50000 bytes"),
+    ],
+)
+def test_what_cannot_be_read_on_a_websocket_ends_it_and_is_a_line_in_the_log(
+    caplog, said, code, why
+):
+    async def test():
+        async with (
+            served(http={**OPEN, "message_bytes": 50_000}) as server,
+            talking(server) as (reader, writer),
+        ):
+            writer.write(said)
+            found = await asyncio.wait_for(reader.read(), 10)
+            assert found[:1] == b"\x88"
+            assert int.from_bytes(found[2:4], "big") == code
+            assert why in found
+        (line,) = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+        assert (line.levelname, line.exc_info) == ("WARNING", None)
+        assert why.decode() in line.getMessage()
+
+    run(test())
+
+
+def test_a_broker_ends_whatever_was_said_on_websockets_before():
+    """Somebody who has said goodbye and does not read what was said before is nobody to be told."""
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            dl.connect(address(server)) as client,
+            talking(server) as (_, writer),
+        ):
+            asked = {"do": "subscribe", "id": "a", "sql": "SELECT * FROM tick"}
+            writer.write(framed(1, json.dumps(asked).encode()))
+            await eventually(lambda: bool(list(server.edge)))
+            (door,) = server.doors
+            (one,) = door._state.connections
+            while one.writable.is_set():
+                await client.publish(dl.Event("tick", {"text": "x" * 100_000}))
+            writer.write(framed(8, (1000).to_bytes(2, "big")))
+            await eventually(lambda: one.conn.state is not State.OPEN)
+            await server.drain(5)
 
     run(test())

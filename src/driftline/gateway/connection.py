@@ -21,6 +21,8 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.frames import CloseCode
+from websockets.protocol import State
 
 from driftline.gateway.problems import Refused
 from driftline.model.value import show
@@ -31,6 +33,8 @@ _HEAD_BYTES = 32 << 10
 _HEADERS_MOST, _LINE_MOST, _KEY_BYTES = 100, 8_000, 16
 """Of what a WebSocket begins with."""
 _KEEP_ALIVE = 30
+_FAREWELL = 1.0
+"""So many seconds somebody has to hear why a WebSocket ends."""
 _ROOM = 20
 """Of all connections, where there are too many, one in so many goes."""
 STALLED = 60.0
@@ -64,9 +68,11 @@ def settings_of(app: Any, http: Http) -> Config:
 class Connections(ServerState):
     """All connections of one listener, and what they share."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: Http, unreadable: Unheard) -> None:
         super().__init__()
         self.http = http
+        self.unreadable = unreadable
+        """Says whose WebSocket ends, and why: what was said on it is none."""
         self.turned_away = 0
         self.listening: Listening | None = None
         self._closing: set[Any] = set()
@@ -141,9 +147,64 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
     _heard = 0.0
     """When anything came on it last, by the loop's clock."""
 
+    def __init__(
+        self,
+        config: Config,
+        server_state: Connections,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all = server_state
+        self._has_failed = False
+
     def data_received(self, data: bytes) -> None:
         self._heard = self.loop.time()
-        super().data_received(data)
+        if not self._has_failed:
+            super().data_received(data)
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand on a message, which is UTF-8 if it is a text."""
+        data = b"".join(self.frames)
+        self.frames = []
+        if self.close_sent:
+            return
+        if self.curr_msg_data_type == "text":
+            try:
+                data.decode()
+            except UnicodeDecodeError as problem:
+                why = f"{problem.reason} at position {problem.start}"
+                self.conn.fail(CloseCode.INVALID_DATA, why)
+                self.handle_parser_exception()
+                return
+        self.queue.put_nowait({"type": "websocket.receive", "bytes": data})
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def handle_parser_exception(self) -> None:
+        """It ends for what was said, which is a line in our log and no more. What was said behind
+        it is read and thrown away for a while: or nobody would be told why.
+        """
+        said = self.conn.close_sent
+        code, why = (CloseCode.ABNORMAL_CLOSURE, "") if said is None else (said.code, said.reason)
+        self._has_failed = self.close_sent = True
+        self._all.unreadable("" if self.client is None else "{}:{}".format(*self.client), why)
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": why})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        if self.close_timer is None:
+            self.close_timer = self.loop.call_later(_FAREWELL, self.transport.close)
+
+    def shutdown(self) -> None:
+        """See `Visit`. To whom it has been said, or who has said it, it is not said once more."""
+        if self.handshake_complete and self.conn.state is not State.OPEN:
+            self.stop_keepalive()
+            self.transport.close()
+        else:
+            super().shutdown()
 
     def keepalive_timeout(self) -> None:
         """Somebody does not answer. What they said before comes before the answer, and is read no

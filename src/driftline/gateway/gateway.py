@@ -55,7 +55,7 @@ class Gateway:
         assert config.http is not None
         self.http = config.http
         self._is_secure = config.tls is not None
-        self._state = Connections(self.http)
+        self._state = Connections(self.http, self._unreadable)
         self._thread: threading.Thread | None = None
         self._listening: Listening | None = None
         self.address = self.http.address
@@ -90,6 +90,9 @@ class Gateway:
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
         log.stranger("turned away", peer=peer, why=why)
+
+    def _unreadable(self, peer: str, why: str) -> None:
+        log.stranger("what is said on a WebSocket cannot be read", peer=peer, why=why)
 
     async def _there(self, what: Coroutine[Any, Any, T]) -> T:
         """Do something on the gateway's own loop."""
