@@ -17,6 +17,7 @@ import driftline as dl
 from driftline.gateway import bodies
 from tests.gateway.raw import HANDSHAKE, answered, asked, framed, opened
 from tests.net.here import address, eventually, http, served
+from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 1000, "origins": ["https://app.example.org"]}
 HOST = b"Host: localhost\r\n"
@@ -38,8 +39,15 @@ def run(test, within=60.0):
         (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, "chunk"),
         (b"GET /nowhere HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 404, "WebSocket"),
         (b"GET /v1/status HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 404, "WebSocket"),
-        (b"GET /nowhere HTTP/1.1\r\n" + HOST + b"\r\n", 404, ""),
-        (b"PATCH /v1/events HTTP/1.1\r\n" + HOST + b"\r\n", 405, ""),
+        (b"\x16\x03\x01" + bytes(300) + b"\r\n\r\n", 400, "came TLS"),
+        (b"GET /nowhere HTTP/1.1\r\n" + HOST + b"\r\n", 404, "/v1/openapi.json"),
+        (b"PATCH /v1/events HTTP/1.1\r\n" + HOST + b"\r\n", 405, "wanted POST, came 'PATCH'"),
+        (POST.replace(b"events", b"events?onec=true") + b"\r\n", 422, "'onec'"),
+        (POST.replace(b"events", b"events?once=true&once=false") + b"\r\n", 422, "twice"),
+        (b"GET /v1/stream?sql=%ff HTTP/1.1\r\n" + HOST + b"\r\n", 400, "UTF-8"),
+        (b"GET /v1/stream?sql=a&params={ HTTP/1.1\r\n" + HOST + b"\r\n", 400, "query, params"),
+        (b"GET /v1/subscriptions/%ff HTTP/1.1\r\n" + HOST + b"\r\n", 400, "UTF-8"),
+        (b"GET /v1/subscriptions/.. HTTP/1.1\r\n" + HOST + b"\r\n", 422, "neither"),
         (b"POST /v1/socket HTTP/1.1\r\n" + HOST + HANDSHAKE + b"\r\n", 405, ""),
         (b"GET /v1/subscriptions HTTP/1.1\r\nHost: [\r\n\r\n", 421, "Host"),
     ],
@@ -273,5 +281,37 @@ def test_a_broker_ends_whatever_was_said_on_websockets_before():
             writer.write(framed(8, (1000).to_bytes(2, "big")))
             await eventually(lambda: one.conn.state is not State.OPEN)
             await server.drain(5)
+
+    run(test())
+
+
+def test_what_is_said_of_a_problem_is_not_as_long_as_what_came():
+    async def test():
+        async with (
+            served(http={"listen": "127.0.0.1:0"}) as server,
+            httpx.AsyncClient(base_url=http(server)) as web,
+        ):
+            body = {"sql": "SELECT *", "params": {f"p{n}": n for n in range(900)}}
+            said = await web.put("/v1/subscriptions/s", json=body)
+            assert said.status_code == 422
+            assert len(said.json()["detail"]) <= 2_001
+            said = await web.post("/v1/events", json=[{"type": "x", "a" * 50_000: []}])
+            assert len(said.json()["refused"][0]["detail"]) <= 2_001
+
+    run(test())
+
+
+def test_who_speaks_plain_http_where_tls_is_wanted_is_a_clear_line(tmp_path, caplog):
+    async def test():
+        authority = Authority(tmp_path / "keys")
+        async with closed(authority, "", tls=authority.tls("b"), http=OPEN) as server:
+            assert http(server).startswith("https://")
+            reader, writer = await asyncio.open_connection(
+                *http(server).removeprefix("https://").split(":")
+            )
+            writer.write(b"GET /v1/status HTTP/1.1\r\n" + HOST + b"\r\n")
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+            writer.close()
+            await eventually(lambda: "came plain HTTP" in caplog.text)
 
     run(test())

@@ -48,6 +48,22 @@ class Asked:
         """The name in its path."""
         return checked_name(str(self.request.path_params["name"]))
 
+    def query(self, *known: str) -> dict[str, str]:
+        """What its address says behind the question mark: each once, and nothing unknown. A word
+        that is misspelt would be passed over, and what it asks for not be done.
+        """
+        found: dict[str, str] = {}
+        for name, text in self.request.query_params.multi_items():
+            if name not in known:
+                wanted = f"only {', '.join(known)}"
+                raise Refused(422, f"query: wanted {wanted}, came {show(name)}", "invalid-value")
+            if name in found:
+                raise Refused(
+                    422, f"query: wanted {show(name)} once, came it twice", "invalid-value"
+                )
+            found[name] = text
+        return found
+
     @property
     def media(self) -> str:
         """Of what kind its body is, without parameters."""
@@ -89,7 +105,8 @@ class Asked:
     async def body(self, kind: type[Any]) -> Any:
         """Its body, which must be JSON of a kind."""
         if self.media != JSON:
-            raise Refused(415, f"body: wanted {JSON}, came {self.media or 'no content type'}")
+            came = show(self.media) if self.media else "no content type"
+            raise Refused(415, f"body: wanted {JSON}, came {came}")
         return said(await self.raw(BODY_BYTES), kind)
 
     async def statement(self, body: Subscribing) -> Statement:
@@ -110,18 +127,19 @@ def _too_large(most: int, came: str) -> Refused:
 
 def checked_name(name: str) -> str:
     """A name that can stand in an address; `InvalidValue` for any other."""
-    if len(name) > NAME_MAX or not _NAME.fullmatch(name):
-        wanted = f"1 to {NAME_MAX} letters, without / and #"
+    # In an address a name of dots leads somewhere else.
+    if len(name) > NAME_MAX or not _NAME.fullmatch(name) or name in (".", ".."):
+        wanted = f"1 to {NAME_MAX} letters, without / and #, and neither . nor .."
         raise InvalidValue("name", wanted, show(name))
     return name
 
 
-def said(raw: bytes, kind: Any = Any) -> Any:
-    """What JSON says, which must be of a kind."""
+def said(raw: bytes, kind: Any = Any, where: str = "body") -> Any:
+    """What JSON says somewhere, which must be of a kind."""
     try:
         return read_json(raw, kind)
     except LanguageError as problem:
-        raise Refused(400, f"body: {problem}", "not-json") from None
+        raise Refused(400, f"{where}: {problem}", "not-json") from None
     except InvalidValue as problem:
         raise Refused(422, str(problem), "invalid-value") from None
 

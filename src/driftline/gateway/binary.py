@@ -45,6 +45,8 @@ def envelope_of(headers: Headers) -> dict[str, Any]:
         if not header.startswith(PREFIX):
             continue
         name = header.removeprefix(PREFIX)
+        if not name:
+            raise Refused(422, f"header {header}: wanted a name behind it, came none")
         if name in _ELSEWHERE:
             wanted = f"it in {_ELSEWHERE[name]}"
             raise Refused(422, f"header {header}: wanted {wanted}, came it in a header")

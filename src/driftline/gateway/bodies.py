@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -23,6 +24,8 @@ from driftline.wire.limits import NAME_BYTES_MAX
 NAME = "^[^/#\\x00-\\x1f\\x7f]+$"
 """What can stand for a name in an address."""
 NAME_MAX = 250
+_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+"""The first of two that stand for one letter, alone."""
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_BYTES_MAX // 4)]
 """Any other name: as long as `wire` can say it."""
 LetterId: TypeAlias = Annotated[str, Meta(max_length=200, description="Of a dead letter")]
@@ -262,7 +265,7 @@ class Secret(Struct):
     secret: str
 
 
-class AfterLetter(Struct):
+class AfterLetter(_Body):
     """From where to go on."""
 
     after: LetterId = ""
@@ -346,13 +349,24 @@ def values_of(said: dict[str, Any]) -> dict[str, Value]:
     return {name: value_from(value, f":{name}") for name, value in said.items()}
 
 
+def _no_json(raw: bytes, problem: msgspec.DecodeError) -> str:
+    """Why it is none. Of what ends too early msgspec says so; also of half of a pair that does."""
+    if "truncated" not in str(problem):
+        return str(problem)
+    if not raw.strip():
+        return "nothing"
+    return "half of a surrogate pair" if _HALF.search(raw) else "a text that ends too early"
+
+
 def read_json(raw: bytes, kind: Any = Any) -> Any:
     """What a text in JSON says; `LanguageError` if it is none, `InvalidValue` if it is another."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as problem:
         raise InvalidValue("body", "what is described", str(problem)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise LanguageError("JSON", str(problem)) from None
+    except UnicodeDecodeError as problem:
+        raise LanguageError("JSON", f"no UTF-8: {problem.reason}") from None
+    except msgspec.DecodeError as problem:
+        raise LanguageError("JSON", _no_json(raw, problem)) from None
     except RecursionError:
         raise LanguageError("JSON that is less deep", "deeper") from None

@@ -316,7 +316,7 @@ class Visit(_Reading, H11Protocol):
             self.transport.close()
             return
         status = getattr(problem, "error_status_hint", 400)
-        why = f"wanted a request as HTTP/1.1 has it: {problem}"
+        why = f"wanted a request as HTTP/1.1 has it: {_plainly(problem)}"
         if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             why = f"the head of a request: wanted at most {_HEAD_BYTES} bytes, came more"
         refused = Refused(status, why, headers={"Connection": "close"}).response()
@@ -343,6 +343,14 @@ class Visit(_Reading, H11Protocol):
         self.goes_on()
         if self.since:
             super().connection_lost(exc)
+
+
+def _plainly(problem: BaseException | None) -> str:
+    """What h11 says, and of what came no more than tells what it is."""
+    said = str(problem)
+    if "bytearray(b'\\x16\\x03" in said:
+        return "came TLS, which is not spoken here"
+    return said if len(said) <= 200 else f"{said[:200]}…"
 
 
 def _no_handshake(method: str, headers: list[tuple[bytes, bytes]]) -> str:

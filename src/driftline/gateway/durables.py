@@ -18,6 +18,7 @@ from driftline.gateway.bodies import (
 )
 from driftline.gateway.problems import Refused
 from driftline.language.cloudevents import event_from
+from driftline.model.value import show as quoted
 
 EXPLAINED = (JSON, STRUCTURED)
 
@@ -80,7 +81,7 @@ async def resume(asked: Asked) -> Response:
 async def explain(asked: Asked) -> Response:
     """Why an event does or does not match."""
     if asked.media not in EXPLAINED:
-        came = asked.media or "no content type"
+        came = quoted(asked.media) if asked.media else "no content type"
         raise Refused(415, f"body: wanted {' or '.join(EXPLAINED)}, came {came}")
     event = event_from(said(await asked.raw()))
     return answer(explained(await asked.client.explain(asked.name, event)))

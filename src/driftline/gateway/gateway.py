@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -35,6 +36,7 @@ from driftline.gateway.routes import ROUTES, SOCKET, Route, V
 from driftline.gateway.shares import Room
 from driftline.gateway.streams import EventStream
 from driftline.gateway.visitors import Visitors
+from driftline.model.value import show
 from driftline.net.config import Config
 from driftline.net.inside import Count
 from driftline.net.listening import Listening, address_of, bound
@@ -196,6 +198,7 @@ class Gateway:
         return serve
 
     async def _answer(self, route: Route, request: Request) -> Response:
+        _check_address(request)
         proof = self.visitors.proven(request)
         check_page(self, request, proof)
         async with self.visitors.shared(proof) as client:
@@ -219,6 +222,16 @@ class Gateway:
 
     async def _socket(self, websocket: WebSocket) -> None:
         await sockets.serve(self, websocket)
+
+
+def _check_address(request: Request) -> None:
+    """Refuse an address that is no UTF-8: what it says would be taken for something else."""
+    address = request.scope["raw_path"] + b"?" + request.scope["query_string"]
+    try:
+        unquote_to_bytes(address).decode()
+    except UnicodeDecodeError:
+        wanted = "UTF-8, with % and two digits for what is no ASCII"
+        raise Refused(400, f"the address: wanted {wanted}, came other bytes") from None
 
 
 class _Unambiguous:
@@ -296,9 +309,13 @@ async def _no_handshake(request: Request) -> Response:
 async def _said(request: Request, problem: Exception) -> Response:
     """What the framework refuses is a problem too."""
     assert isinstance(problem, HTTPException)
-    return Refused(
-        problem.status_code, problem.detail, headers=dict(problem.headers or {})
-    ).response()
+    headers = dict(problem.headers or {})
+    detail = problem.detail
+    if problem.status_code == 404:
+        detail = f"there is nothing at this address: {V}/openapi.json says what there is"
+    elif problem.status_code == 405:
+        detail = f"wanted {headers.get('Allow', 'another method')}, came {show(request.method)}"
+    return Refused(problem.status_code, detail, headers=headers).response()
 
 
 async def _failed(request: Request, problem: Exception) -> Response:

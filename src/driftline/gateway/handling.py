@@ -47,7 +47,7 @@ async def secret(asked: Asked) -> Response:
 
 async def letters(asked: Asked) -> Response:
     """What its handler has given up on, the oldest first."""
-    given = dict(asked.request.query_params)
+    given = asked.query("after")
     try:
         after = msgspec.convert(given, AfterLetter).after
     except msgspec.ValidationError as problem:

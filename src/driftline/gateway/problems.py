@@ -34,6 +34,8 @@ from driftline.errors import (
 )
 
 MEDIA = "application/problem+json"
+_DETAIL_MOST = 2_000
+"""Letters of what is said of one problem."""
 _STATUS: tuple[tuple[type[DriftlineError], int], ...] = (
     (NotAuthenticated, 401),
     (NotAllowed, 403),
@@ -69,7 +71,7 @@ class Refused(Exception):
             "type": f"urn:driftline:problem:{kind}",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
-            "detail": self.detail,
+            "detail": _cut(self.detail),
             **self.facts,
         }
 
@@ -78,6 +80,11 @@ class Refused(Exception):
         return Response(
             msgspec.json.encode(self.body()), self.status, self.headers, media_type=MEDIA
         )
+
+
+def _cut(detail: str) -> str:
+    """What somebody is to read; what came may be as long as a body."""
+    return detail if len(detail) <= _DETAIL_MOST else f"{detail[:_DETAIL_MOST]}…"
 
 
 def problem_of(error: DriftlineError) -> Refused:

@@ -50,16 +50,16 @@ async def publish(asked: Asked) -> Response:
     """Publish events; done when the broker has acknowledged them."""
     envelope = envelope_of(asked.request.headers)
     if not (asked.media in MEDIA or (envelope and not asked.media.startswith(_STRUCTURED))):
-        came = asked.media or "no content type"
+        came = show(asked.media) if asked.media else "no content type"
         raise Refused(415, f"body: wanted {', '.join(MEDIA)}, came {came}")
     if asked.gateway.server.trouble:
         raise Refused(503, "nothing can be stored just now", headers={"Retry-After": "5"})
+    once = _once(asked.query("once").get("once", "false"))
     written, alone = _written(asked, envelope, await asked.raw())
     if len(written) > EVENTS_MOST:
         raise Refused(413, f"body: wanted at most {EVENTS_MOST} events, came more", "too-large")
     headers = asked.request.headers
     trace = trace_of(headers.get("traceparent"), headers.get("tracestate"))
-    once = _once(asked.request.query_params.get("once", "false"))
     try:
         async with asyncio.timeout(ACKNOWLEDGED):
             problems = await published(asked.client, asked.turns, written, trace, once=once)
@@ -160,9 +160,10 @@ def outcome(problems: Mapping[int, DriftlineError], written: int) -> dict[str, A
 
 def _refusals(problems: Mapping[int, DriftlineError]) -> list[Refusal]:
     found = []
-    for at, problem in sorted(problems.items())[:REFUSALS_MOST]:
-        known = problem_of(problem)
-        found.append(Refusal(at, f"urn:driftline:problem:{known.kind}", known.detail))
+    for at in sorted(problems)[:REFUSALS_MOST]:
+        known = problem_of(problems[at])
+        said = known.body()
+        found.append(Refusal(at, said["type"], said["detail"]))
     return found
 
 

@@ -21,7 +21,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -56,11 +55,10 @@ _HERE, _EVERYWHERE = b": in effect at this broker\n\n", b": in effect everywhere
 
 async def passing(asked: Asked) -> Response:
     """A subscription for as long as somebody listens."""
-    request = asked.request
-    if request.method == "POST":
+    if asked.request.method == "POST":
         body = await asked.body(Streaming)
     else:
-        body = _of_query(request)
+        body = _of_query(asked)
     statement = await asked.statement(body)
     values, policy = body.values(), body.checked_policy()
 
@@ -79,16 +77,17 @@ async def passing(asked: Asked) -> Response:
 
 async def durable(asked: Asked) -> Response:
     """What a durable subscription is told, from where its subscriber has come."""
-    last = asked.request.headers.get("last-event-id") or _query(asked.request, "after")
+    after = asked.query("after").get("after", "")
+    last = asked.request.headers.get("last-event-id") or after
     if not _ID.fullmatch(last):
         raise _no_id(last)
-    mark, _, number = last.partition("-")
-    after = number_of(number)
+    mark, _, said = last.partition("-")
+    number = number_of(said)
 
     async def begin(client: Client) -> Subscription:
         await look(client)
         # It is in effect, or will be: nobody need be asked.
-        return await client.attach(asked.name, ack="manual", after=after, within=0.0)
+        return await client.attach(asked.name, ack="manual", after=number, within=0.0)
 
     async def look(client: Client) -> None:
         # Whoever is told of it goes on being told.
@@ -123,16 +122,12 @@ def number_of(text: str) -> int:
     return int(text or 0)
 
 
-def _query(request: Request, name: str) -> str:
-    return str(request.query_params.get(name, ""))
-
-
-def _of_query(request: Request) -> Streaming:
+def _of_query(asked: Asked) -> Streaming:
     """A subscription that an address asks for; what is no text in it is JSON."""
     given = {}
-    for name, text in request.query_params.items():
+    for name, text in asked.query(*Streaming.__struct_fields__).items():
         is_text = name in ("sql", "on_change")
-        given[name] = text if is_text else said(text.encode("utf-8", "surrogatepass"))
+        given[name] = text if is_text else said(text.encode(), where=f"query, {name}")
     try:
         return msgspec.convert(given, Streaming)
     except msgspec.ValidationError as problem:

@@ -228,7 +228,7 @@ def _token(connection: HTTPConnection) -> str:
     said = connection.headers.get("authorization", "")
     scheme, _, token = said.partition(" ")
     if said and scheme.lower() != "bearer":
-        raise NotAuthenticated("wanted Authorization: Bearer and a token")
+        raise NotAuthenticated("wanted in Authorization the word Bearer, and a token")
     if said:
         return token.strip() or "-"
     if connection.scope["type"] == "websocket":

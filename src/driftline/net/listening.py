@@ -153,7 +153,15 @@ class Listening:
         knocked = self._entering.pop(task, None)
         problem = None if task.cancelled() else task.exception()
         if problem is not None and knocked is not None:
-            self._unheard(knocked.peer, f"TLS: {problem}")
+            self._unheard(knocked.peer, f"TLS: {_plainly(problem)}")
+
+
+def _plainly(problem: BaseException) -> str:
+    """What went wrong with TLS, for a person; where nothing more is known, as OpenSSL has it."""
+    reason = getattr(problem, "reason", None)
+    if reason == "HTTP_REQUEST":
+        return "wanted it, came plain HTTP"
+    return str(reason).lower().replace("_", " ") if reason else str(problem)
 
 
 def bound(at: Address) -> list[socket.socket]:
