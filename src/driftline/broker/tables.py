@@ -117,7 +117,9 @@ class Tables:
         """Is it kept here already? Raise if it is under another declaration."""
         known = self.home.tables.get(declaration.name)
         if known is not None and known.declaration != declaration:
-            why = f"already declared with another key or ticks: {known.declaration}"
+            other = known.declaration
+            ticks = ", ".join(f"{name} {tick}" for name, tick in other.ticks.items()) or "none"
+            why = f"already declared with another key or ticks: key {other.key}, ticks {ticks}"
             raise TableError(declaration.name, why)
         return known is not None
 
