@@ -113,7 +113,7 @@ def test_a_tick_must_be_a_positive_decimal_given_as_text(engine, tick):
 
 def test_a_table_may_be_declared_again_only_with_the_same_words(engine):
     engine.table("stock", key="symbol", ticks={"price": "0.01"})
-    with pytest.raises(TableError, match="already declared .*: key symbol, ticks price 0.01"):
+    with pytest.raises(TableError, match=r"already declared .*: key symbol, ticks price 0\.01"):
         engine.table("stock", key="id")
     for name, key in (("", "k"), ("t", ""), (None, "k"), ("t", None)):
         with pytest.raises(TableError):
