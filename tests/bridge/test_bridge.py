@@ -75,6 +75,11 @@ form = "values"
 """
         )
 
+    def say(self, more: str) -> None:
+        """Say more at the end of its file."""
+        with self._file.open("a") as file:
+            file.write(f"\n{more}")
+
     def start(self, **env: str) -> Running:
         running = Running(self._folder, "bridge", self._file, "--json", **env)
         running.facts = running.object()  # type: ignore[attr-defined]
@@ -238,6 +243,34 @@ def test_both_brokers_go_and_come_back(tmp_path, mosquitto, brokers):
             status = client.durables.get("hot")
             assert status.kept <= 1
     assert passed_by(running)["told"] >= 5
+
+
+def test_what_several_filters_fit_is_published_once_by_the_first(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    bridged.say('[[in]]\ntopic = "sensors/#"\ntype = "any"\n')
+    running = bridged.start()
+    with (
+        Person(mosquitto) as person,
+        dl.connect(broker.address) as client,
+        client.subscribe("SELECT * FROM reading") as first,
+        client.subscribe("SELECT * FROM any") as second,
+    ):
+        person.publish("sensors/attic/temperature", '{"n": 1}')
+        person.publish("sensors/attic/light", '{"n": 2}')
+        assert second.next(SOON).values["n"] == 2
+        assert first.next(SOON).values["n"] == 1
+        person.publish("sensors/attic/temperature", '{"n": 3}', retain=True)
+        assert first.next(SOON).values["n"] == 3
+        # And so for what waited while nobody was there.
+        passed = passed_by(running)
+        assert passed["published"] == 3
+        person.publish("sensors/attic/temperature", '{"n": 4}')
+        running = bridged.start()
+        assert first.next(SOON).values["n"] == 4
+        person.publish("sensors/attic/light", '{"n": 5}')
+        assert second.next(SOON).values["n"] == 5
+    assert passed_by(running)["published"] == 2
 
 
 def test_who_may_not_is_told_so(tmp_path, brokers):

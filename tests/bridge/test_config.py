@@ -120,6 +120,10 @@ def test_an_authority_must_be_one_before_anything_begins(tmp_path):
 def test_something_must_be_bridged(tmp_path):
     with pytest.raises(FileRefused, match="at least one"):
         read_config(write(tmp_path, GOOD.partition("[[in]]")[0]))
+    with pytest.raises(FileRefused, match="each topic filter once"):
+        read_config(
+            write(tmp_path, GOOD + "[[in]]" + GOOD.partition("[[in]]")[2].partition("[[")[0])
+        )
     with pytest.raises(FileRefused, match="each name once"):
         read_config(write(tmp_path, GOOD + "[[out]]" + GOOD.partition("[[out]]")[2]))
 

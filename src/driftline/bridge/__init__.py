@@ -3,6 +3,7 @@
 A process of its own, which is a client on both sides: neither broker need know of the other.
 
 config      what comes, what goes, and between whom
+filters     by which topic filter a message is taken
 messages    what a message says as an event, and a notification as a message
 mqtt        a session with an MQTT broker, whatever becomes of connections
 running     both directions, until somebody ends it

@@ -180,6 +180,9 @@ class BridgeConfig(
             Standing.of(parse(out.text), out.values)
             names_in(out.topic)
             _check_topic("out.topic", out.topic)
+        topics = [one.topic for one in self.come]
+        if len(set(topics)) < len(topics):
+            raise InvalidValue("in.topic", "each topic filter once", ", ".join(topics))
         names = [out.subscription for out in self.go]
         if len(set(names)) < len(names):
             raise InvalidValue("out.subscription", "each name once", ", ".join(names))

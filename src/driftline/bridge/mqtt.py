@@ -49,6 +49,8 @@ class Heard(NamedTuple):
     quality: int
     life: int
     """Of the connection that it came by: it is acknowledged there or, as it comes again, later."""
+    came_by: tuple[int, ...] = ()
+    """The numbers of the subscriptions that it was sent for, if the MQTT broker says them."""
 
 
 class Sent(NamedTuple):
@@ -63,12 +65,20 @@ class Sent(NamedTuple):
 class Mqtt:
     """A session with an MQTT broker. `heard` are the messages that have come, in their order."""
 
-    def __init__(self, config: MqttConfig, topics: Sequence[str]) -> None:
+    def __init__(
+        self, config: MqttConfig, topics: Sequence[str], numbers: Sequence[int] = ()
+    ) -> None:
         self._config = config
         self._topics = topics
+        self._numbers = numbers
+        """What the subscriptions are called there; (): nothing."""
+        self._asked: dict[int, str] = {}
+        """The subscriptions of this connection that are not answered."""
         self.heard: asyncio.Queue[Heard] = asyncio.Queue()
         self.lost = 0
         """Messages of quality 0 for which there was no room."""
+        self.denied: set[str] = set()
+        """What we were let subscribe to once, and then not any more."""
         self._client = self._made()
         self._loop = asyncio.get_running_loop()
         self._up: asyncio.Future[None] = self._loop.create_future()
@@ -203,13 +213,29 @@ class Mqtt:
         if not self._topics:
             self._later(self._ready)
             return
+        self._asked.clear()
+        numbers = self._numbers if getattr(said, "SubscriptionIdentifierAvailable", 1) else ()
+        if self._numbers and not numbers:
+            log.warning("the MQTT broker names no subscriptions: what fits several may come twice")
+        for place, topic in enumerate(self._topics):
+            # One by one: a number is for all that is subscribed to together.
+            self._subscribe(topic, numbers[place] if numbers else None)
+
+    def _subscribe(self, topic: str, called: int | None) -> None:
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         # Not what we publish ourselves; and what is retained only when it is asked for first.
         options = SubscribeOptions(
             qos=1, noLocal=True, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
         )
-        client.subscribe([(topic, options) for topic in self._topics])
+        properties: Any = Properties(PacketTypes.SUBSCRIBE)
+        if called is not None:
+            properties.SubscriptionIdentifier = called
+        _, number = self._client.subscribe(topic, options=options, properties=properties)
+        if number is not None:  # There is a connection still.
+            self._asked[number] = topic
 
     def _not_connected(self, client: Client, _: object) -> None:
         self._later(self._note, "it cannot be reached")
@@ -221,12 +247,15 @@ class Mqtt:
             log.warning("connection to the MQTT broker lost", why=str(code))
 
     def _subscribed(
-        self, client: Client, _: object, __: int, codes: Sequence[Any], ___: object
+        self, client: Client, _: object, number: int, codes: Sequence[Any], __: object
     ) -> None:
-        denied = [
-            topic for topic, code in zip(self._topics, codes, strict=False) if code.is_failure
-        ]
-        self._later(self._denied if denied else self._ready, *denied)
+        topic = self._asked.pop(number, None)
+        if topic is None:
+            return
+        if any(code.is_failure for code in codes):
+            self._later(self._denied, topic)
+        elif not self._asked:
+            self._later(self._ready)
 
     def _came(self, client: Client, _: object, came: Any) -> None:
         properties = came.properties
@@ -240,7 +269,8 @@ class Mqtt:
             )
         except UnicodeDecodeError:
             return  # No broker lets such a topic pass.
-        self._later(self._hear, Heard(message, came.mid, came.qos, self._life))
+        came_by = tuple(getattr(properties, "SubscriptionIdentifier", ()))
+        self._later(self._hear, Heard(message, came.mid, came.qos, self._life, came_by))
 
     def _taken(self, client: Client, _: object, number: int, code: Any, __: object) -> None:
         sent = Sent(str(code), code.value in _NEVER) if code.is_failure else Sent()
@@ -260,12 +290,13 @@ class Mqtt:
         else:
             log.warning("the MQTT broker refuses us", why=why)
 
-    def _denied(self, *topics: str) -> None:
+    def _denied(self, topic: str) -> None:
         if not self._up.done():
-            what = f"subscribe to {', '.join(topics)}"
+            what = f"subscribe to {topic}"
             self._up.set_exception(NotAllowed(self._config.user or self._config.session, what))
         else:
-            log.error("the MQTT broker does not let us subscribe any more", topics=topics)
+            self.denied.add(topic)
+            log.error("the MQTT broker does not let us subscribe any more", topic=topic)
 
     def _note(self, problem: str) -> None:
         self._problem = problem

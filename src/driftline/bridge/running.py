@@ -17,6 +17,7 @@ from itertools import groupby, takewhile
 from typing import Any
 
 from driftline.bridge.config import BridgeConfig, OutConfig
+from driftline.bridge.filters import Filters
 from driftline.bridge.messages import TOPIC, Message, event_of, is_text, message_of
 from driftline.bridge.mqtt import Heard, Mqtt, Sent
 from driftline.client.client import Client
@@ -72,6 +73,7 @@ class Bridge:
 
     def __init__(self, config: BridgeConfig) -> None:
         self._config = config
+        self._filters = Filters([one.topic for one in config.come])
         self.passed = Passed()
         self.stop = asyncio.Event()
 
@@ -82,7 +84,7 @@ class Bridge:
         # A token is asked for anew when the last has expired: a bridge runs longer than it.
         made = connect(config.broker.address, token=token, tls=tls, within=WITHIN)
         async with made as client:
-            self._mqtt = Mqtt(config.mqtt, [one.topic for one in config.come])
+            self._mqtt = Mqtt(config.mqtt, self._filters.topics, self._filters.numbers)
             async with await self._mqtt.open(WITHIN):
                 passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
                 if config.come:
@@ -121,19 +123,22 @@ class Bridge:
 
     def _events(self, some: list[Heard]) -> Iterator[tuple[Heard, Event]]:
         for one in some:
+            place = self._filters.first(one.message.topic)
+            if self._is_copy(place, one):
+                self._mqtt.acknowledge(one)
+                continue
             try:
-                yield one, event_of(one.message, self._type(one.message.topic))
+                if place is None:
+                    # The session has subscriptions from a configuration that it had before.
+                    raise InvalidValue("topic", "one that is configured", one.message.topic)
+                yield one, event_of(one.message, self._config.come[place].type)
             except DriftlineError as problem:
                 self._refuse(one, problem)
 
-    def _type(self, topic: str) -> str:
-        from paho.mqtt.client import topic_matches_sub
-
-        for one in self._config.come:
-            if topic_matches_sub(one.topic, topic):
-                return one.type
-        # The session has subscriptions from a configuration that it had before.
-        raise InvalidValue("topic", "one that is configured", topic)
+    def _is_copy(self, place: int | None, heard: Heard) -> bool:
+        if place is None or self._filters.topics[place] in self._mqtt.denied:
+            return False  # Nothing may come by the first.
+        return self._filters.is_copy(place, heard.came_by)
 
     async def _publish(
         self, client: Client, some: list[tuple[Heard, Event]], *, once: bool
