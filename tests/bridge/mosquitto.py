@@ -67,6 +67,10 @@ class Mosquitto:
     def log(self) -> str:
         return (self._folder / "mosquitto.log").read_text()
 
+    def acknowledged(self, session: str = "bridge") -> int:
+        """So many messages a session has said that it had."""
+        return self.log.count(f"Received PUBACK from {session} ")
+
     @property
     def address(self) -> str:
         return f"mqtt://127.0.0.1:{self.port}"

@@ -17,7 +17,7 @@ from driftline.bridge import mqtt as session
 from driftline.bridge.config import MqttConfig
 from tests.bridge.mosquitto import SOON, Mosquitto, Person, needs_mosquitto
 from tests.net.processes import Brokers
-from tests.processes import Running
+from tests.processes import Running, until
 
 pytestmark = needs_mosquitto
 
@@ -39,7 +39,10 @@ def brokers(tmp_path: Path) -> Iterator[Brokers]:
 class Bridged:
     """A bridge as a process that can be killed and run again."""
 
-    def __init__(self, folder: Path, broker: Any, mosquitto: Mosquitto, *, more: str = "") -> None:
+    def __init__(
+        self, folder: Path, broker: Any, mosquitto: Mosquitto, *, more: str = "", **other: str
+    ) -> None:
+        session, come = other.get("session", "bridge"), other.get("come", "")
         self._folder = folder
         self._file = folder / "bridge.toml"
         self._file.write_text(
@@ -49,13 +52,14 @@ address = "{broker.address}"
 
 [mqtt]
 address = "{mosquitto.address}"
-session = "bridge"
+session = "{session}"
 refused = "refused"
 {more}
 
 [[in]]
 topic = "sensors/+/temperature"
 type = "reading"
+{come}
 
 [[in]]
 topic = "alerts/#"
@@ -270,7 +274,46 @@ def test_what_several_filters_fit_is_published_once_by_the_first(tmp_path, mosqu
         assert first.next(SOON).values["n"] == 4
         person.publish("sensors/attic/light", '{"n": 5}')
         assert second.next(SOON).values["n"] == 5
-    assert passed_by(running)["published"] == 2
+        until(lambda: mosquitto.acknowledged() == 8)
+        assert passed_by(running)["published"] == 2
+
+
+def test_what_is_retained_is_published_when_a_subscription_is_new_or_never(
+    tmp_path, mosquitto, brokers
+):
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    with Person(mosquitto) as person, dl.connect(broker.address) as client:
+        seen = client.subscribe("SELECT n, mqtt_retained FROM reading")
+        with seen:
+            person.publish("sensors/attic/temperature", '{"n": 1}', retain=True)
+            running = bridged.start()
+            assert seen.next(SOON).values == {"n": 1, "mqtt_retained": True}
+            # It is no news: neither to another connection nor to another process.
+            mosquitto.end()
+            mosquitto.start()
+            until(lambda: running.err.count("connected to the MQTT broker") == 2)
+            person.publish("sensors/attic/temperature", '{"n": 2}', retain=True)
+            assert seen.next(SOON).values == {"n": 2, "mqtt_retained": None}
+            until(lambda: mosquitto.acknowledged() == 2)
+            assert passed_by(running)["published"] == 2
+            running = bridged.start()
+            person.publish("sensors/attic/temperature", '{"n": 3}')
+            assert seen.next(SOON).values == {"n": 3, "mqtt_retained": None}
+            until(lambda: mosquitto.acknowledged() == 3)
+            assert passed_by(running)["published"] == 1
+    # A session that ends with its connection has only new ones.
+    for said, wanted in (("", [2, 4]), ("retained = false", [4])):
+        again = Bridged(tmp_path, broker, mosquitto, more="keep = 0", come=said, session="brief")
+        with (
+            Person(mosquitto) as person,
+            dl.connect(broker.address) as client,
+            client.subscribe("SELECT n FROM reading") as seen,
+        ):
+            running = again.start()
+            person.publish("sensors/cellar/temperature", '{"n": 4}')
+            assert [seen.next(SOON).values["n"] for _ in wanted] == wanted
+            assert running.end() == 0
 
 
 def test_who_may_not_is_told_so(tmp_path, brokers):
@@ -311,7 +354,7 @@ def test_a_flood_that_nobody_sends_again_is_bounded(mosquitto):
     """Messages of quality 0: what there is no room for is counted, not kept."""
 
     async def test() -> tuple[int, int]:
-        one = session.Mqtt(MqttConfig(mosquitto.address, "flooded"), ["flood"])
+        one = session.Mqtt(MqttConfig(mosquitto.address, "flooded"), [session.Wanted("flood", 1)])
         async with await one.open(SOON):
             with Person(mosquitto) as person:
                 for _ in range(session.UNSURE_MOST + 50):

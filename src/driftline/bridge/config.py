@@ -135,6 +135,8 @@ class InConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     topic: str
     type: str
+    retained: bool = True
+    """Also what was retained there before, when the session has not subscribed to it yet?"""
 
 
 class OutConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,6 +53,16 @@ class Heard(NamedTuple):
     """The numbers of the subscriptions that it was sent for, if the MQTT broker says them."""
 
 
+class Wanted(NamedTuple):
+    """What is subscribed to."""
+
+    topic: str
+    called: int
+    """The number by which what comes by it says so."""
+    retained: bool = True
+    """Also what was retained there before, if the session has not subscribed to it?"""
+
+
 class Sent(NamedTuple):
     """What became of a message that was to be published."""
 
@@ -65,13 +75,9 @@ class Sent(NamedTuple):
 class Mqtt:
     """A session with an MQTT broker. `heard` are the messages that have come, in their order."""
 
-    def __init__(
-        self, config: MqttConfig, topics: Sequence[str], numbers: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, config: MqttConfig, wanted: Sequence[Wanted]) -> None:
         self._config = config
-        self._topics = topics
-        self._numbers = numbers
-        """What the subscriptions are called there; (): nothing."""
+        self._wanted = wanted
         self._asked: dict[int, str] = {}
         """The subscriptions of this connection that are not answered."""
         self.heard: asyncio.Queue[Heard] = asyncio.Queue()
@@ -208,34 +214,39 @@ class Mqtt:
         with self._changing:
             self._life += 1
             is_first = self._life == 1
-        if not is_first and not flags.session_present and self._topics:
+        if not is_first and not flags.session_present and self._wanted:
             log.warning("the session was lost, and what was published meanwhile with it")
-        if not self._topics:
+        if not self._wanted:
             self._later(self._ready)
             return
         self._asked.clear()
-        numbers = self._numbers if getattr(said, "SubscriptionIdentifierAvailable", 1) else ()
-        if self._numbers and not numbers:
+        has_numbers = bool(getattr(said, "SubscriptionIdentifierAvailable", 1))
+        if not has_numbers and len(self._wanted) > 1:
             log.warning("the MQTT broker names no subscriptions: what fits several may come twice")
-        for place, topic in enumerate(self._topics):
-            # One by one: a number is for all that is subscribed to together.
-            self._subscribe(topic, numbers[place] if numbers else None)
+        for one in self._wanted:
+            self._subscribe(one, has_numbers)
 
-    def _subscribe(self, topic: str, called: int | None) -> None:
+    def _subscribe(self, wanted: Wanted, has_numbers: bool) -> None:
+        """Subscribe to one: a number is for all that is subscribed to together."""
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
-        # Not what we publish ourselves; and what is retained only when it is asked for first.
+        # Not what we publish ourselves. What is retained is no news each time that we come back;
+        # and only what is sent for that reason says that it was retained.
+        first, never = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB, SubscribeOptions.RETAIN_DO_NOT_SEND
         options = SubscribeOptions(
-            qos=1, noLocal=True, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+            qos=1,
+            noLocal=True,
+            retainAsPublished=False,
+            retainHandling=first if wanted.retained else never,
         )
         properties: Any = Properties(PacketTypes.SUBSCRIBE)
-        if called is not None:
-            properties.SubscriptionIdentifier = called
-        _, number = self._client.subscribe(topic, options=options, properties=properties)
+        if has_numbers:
+            properties.SubscriptionIdentifier = wanted.called
+        _, number = self._client.subscribe(wanted.topic, options=options, properties=properties)
         if number is not None:  # There is a connection still.
-            self._asked[number] = topic
+            self._asked[number] = wanted.topic
 
     def _not_connected(self, client: Client, _: object) -> None:
         self._later(self._note, "it cannot be reached")

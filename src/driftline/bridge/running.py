@@ -19,7 +19,7 @@ from typing import Any
 from driftline.bridge.config import BridgeConfig, OutConfig
 from driftline.bridge.filters import Filters
 from driftline.bridge.messages import TOPIC, Message, event_of, is_text, message_of
-from driftline.bridge.mqtt import Heard, Mqtt, Sent
+from driftline.bridge.mqtt import Heard, Mqtt, Sent, Wanted
 from driftline.client.client import Client
 from driftline.client.proof import authority_context, token
 from driftline.connecting import connect
@@ -84,7 +84,7 @@ class Bridge:
         # A token is asked for anew when the last has expired: a bridge runs longer than it.
         made = connect(config.broker.address, token=token, tls=tls, within=WITHIN)
         async with made as client:
-            self._mqtt = Mqtt(config.mqtt, self._filters.topics, self._filters.numbers)
+            self._mqtt = Mqtt(config.mqtt, self._wanted())
             async with await self._mqtt.open(WITHIN):
                 passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
                 if config.come:
@@ -100,6 +100,13 @@ class Bridge:
                 for one in found:
                     if isinstance(one, Exception):
                         raise one
+
+    def _wanted(self) -> list[Wanted]:
+        numbers = self._filters.numbers
+        return [
+            Wanted(one.topic, number, one.retained)
+            for one, number in zip(self._config.come, numbers, strict=True)
+        ]
 
     def _facts(self, client: Client) -> Facts:
         return {
