@@ -84,8 +84,8 @@ form = "values"
         with self._file.open("a") as file:
             file.write(f"\n{more}")
 
-    def start(self, **env: str) -> Running:
-        running = Running(self._folder, "bridge", self._file, "--json", **env)
+    def start(self, more: tuple[str, ...] = (), **env: str) -> Running:
+        running = Running(self._folder, "bridge", self._file, "--json", *more, **env)
         running.facts = running.object()  # type: ignore[attr-defined]
         return running
 
@@ -99,7 +99,8 @@ def reading(n: int, value: float = 40.0) -> str:
 def passed_by(running: Running) -> Any:
     """End it, and what it says has passed."""
     running.process.terminate()
-    found = running.object()
+    while (found := running.object()).pop("status") != "ended":
+        pass
     assert running.wait() == 0
     return found
 
@@ -152,7 +153,7 @@ def test_messages_are_published_and_what_is_told_goes_to_topics(tmp_path, mosqui
             looped.next(0.5)
         person.publish("alerts/mine", "1")
         assert looped.next(SOON).values["mqtt_topic"] == "alerts/mine"
-    assert passed_by(running) == {"published": 5, "refused": 2, "told": 4}
+    assert passed_by(running) == {"published": 5, "refused": 2, "told": 4, "lost": 0}
     assert "not published" in running.err
 
 
@@ -314,6 +315,57 @@ def test_what_is_retained_is_published_when_a_subscription_is_new_or_never(
             person.publish("sensors/cellar/temperature", '{"n": 4}')
             assert [seen.next(SOON).values["n"] for _ in wanted] == wanted
             assert running.end() == 0
+
+
+def status_until(running: Running, status: str) -> Any:
+    """What it says of itself when that is so."""
+    while (found := running.object())["status"] != status:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+def test_while_our_broker_is_away_it_says_so_and_nothing_is_acknowledged(
+    tmp_path, mosquitto, brokers, how
+):
+    broker = brokers.start("b")
+    running = Bridged(tmp_path, broker, mosquitto).start()
+    with Person(mosquitto, "alerts/#") as person:
+        person.publish("sensors/attic/temperature", reading(0), CLOUD)
+        assert values_of(person.next())["n"] == 0
+        until(lambda: mosquitto.acknowledged() == 1)
+        (broker.kill if how == "killed" else broker.pause)()
+        for n in range(1, 601):
+            person.publish("sensors/attic/temperature", reading(n), CLOUD)
+        said = status_until(running, "waiting")
+        assert said["waits_for"] == ["broker"]
+        assert "waits for broker" in running.err
+        # The MQTT broker keeps what is more than it may send.
+        until(lambda: mosquitto.log.count("Sending PUBLISH to bridge") == 501)
+        assert mosquitto.acknowledged() == 1
+        (broker.restart if how == "killed" else broker.resume)()
+        heard = [values_of(person.next())["n"] for _ in range(600)]
+        assert sorted(heard) == [*range(1, 601)]
+        status_until(running, "passing")
+        assert "everything passes again" in running.err
+        until(lambda: mosquitto.acknowledged() == 601)
+    assert passed_by(running)["published"] == 601
+
+
+def test_it_says_how_much_has_passed_as_often_as_is_asked(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    running = Bridged(tmp_path, broker, mosquitto).start(more=("--every", "0.1"))
+    with Person(mosquitto) as person:
+        person.publish("sensors/attic/temperature", "1")
+        while (found := running.object())["published"] < 1:
+            assert found["status"] == "passing"
+        assert found["waits_for"] == []
+        assert found["lost"] == 0
+        mosquitto.end()
+        assert status_until(running, "waiting")["waits_for"] == ["mqtt"]
+        mosquitto.start()
+        status_until(running, "passing")
+    assert passed_by(running) == {"published": 1, "refused": 0, "told": 0, "lost": 0}
 
 
 def test_who_may_not_is_told_so(tmp_path, brokers):

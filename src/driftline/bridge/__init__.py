@@ -6,5 +6,6 @@ config      what comes, what goes, and between whom
 filters     by which topic filter a message is taken
 messages    what a message says as an event, and a notification as a message
 mqtt        a session with an MQTT broker, whatever becomes of connections
+watching    does everything pass, and whom is waited for
 running     both directions, until somebody ends it
 """

@@ -166,6 +166,11 @@ class Mqtt:
 
     # From our loop
 
+    @property
+    def is_up(self) -> bool:
+        """Is there a connection just now?"""
+        return self._client.is_connected()
+
     def acknowledge(self, heard: Heard) -> None:
         """It was dealt with, and need not come again."""
         if not heard.quality:

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, takewhile
-from typing import Any
 
 from driftline.bridge.config import BridgeConfig, OutConfig
 from driftline.bridge.filters import Filters
 from driftline.bridge.messages import TOPIC, Message, event_of, is_text, message_of
 from driftline.bridge.mqtt import Heard, Mqtt, Sent, Wanted
+from driftline.bridge.watching import Facts, Passed, watch
 from driftline.client.client import Client
 from driftline.client.proof import authority_context, token
+from driftline.client.subscription import Subscription
 from driftline.connecting import connect
 from driftline.errors import (
     DriftlineError,
     InvalidValue,
     JournalError,
+    JournalUnavailable,
     NotAuthenticated,
+    NotEffective,
     Unreachable,
 )
 from driftline.handlers.outgoing import Incoming
@@ -44,28 +47,13 @@ _TAKEN_MOST = 500
 _TOLD_MOST = 100
 """So many notifications are on their way to the MQTT broker at a time."""
 _AGAIN_FIRST, _AGAIN_LAST = 1.0, 60.0
-"""Seconds until it is tried again what the MQTT broker did not take."""
+"""Seconds until it is tried again what a broker did not take now."""
 
 _SHOWN = 1000
 """So many characters of why, or of a topic that is none, are said beside what is refused."""
 
 _NOT_REFUSALS = (JournalError, NotAuthenticated, Unreachable)
 """They say nothing of the event: it was not taken, and comes again to the bridge that runs next."""
-
-Facts = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Passed:
-    """What has passed the bridge."""
-
-    published: int = 0
-    """Messages that our broker has taken, or knew."""
-    refused: int = 0
-    """What can never pass: messages that are no events, or may not be published, and notifications
-    that the MQTT broker will not take."""
-    told: int = 0
-    """Notifications that the MQTT broker has taken."""
 
 
 class Bridge:
@@ -74,23 +62,31 @@ class Bridge:
     def __init__(self, config: BridgeConfig) -> None:
         self._config = config
         self._filters = Filters([one.topic for one in config.come])
-        self.passed = Passed()
+        self._passed = Passed()
+        self._taking = 0
+        """So many messages are with our broker, which has not answered ..."""
+        self._since = 0.0
+        """... since then."""
+        self._not_now: set[str] = set()
+        """Subscriptions of which the MQTT broker takes nothing now, though it is there."""
         self.stop = asyncio.Event()
 
-    async def run(self, ready: Callable[[Facts], None]) -> None:
-        """Connect to both, say so, and let things pass."""
+    async def run(self, say: Callable[[Facts], None], every: float | None = None) -> None:
+        """Connect to both, let things pass, and say how that goes; see `watching`."""
         config = self._config
         tls = authority_context(config.broker.authority)
         # A token is asked for anew when the last has expired: a bridge runs longer than it.
         made = connect(config.broker.address, token=token, tls=tls, within=WITHIN)
         async with made as client:
+            self._client = client
             self._mqtt = Mqtt(config.mqtt, self._wanted())
             async with await self._mqtt.open(WITHIN):
                 passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
                 if config.come:
                     passing.append(asyncio.create_task(self._take(client)))
                 stopping = asyncio.create_task(self.stop.wait())
-                ready(self._facts(client))
+                say(self._facts(client))
+                passing.append(asyncio.create_task(watch(self, say, every)))
                 try:
                     await asyncio.wait([*passing, stopping], return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -110,11 +106,31 @@ class Bridge:
 
     def _facts(self, client: Client) -> Facts:
         return {
+            "status": "ready",
             "broker": client.broker,
             "mqtt": self._config.mqtt.address,
             "in": [one.topic for one in self._config.come],
             "out": [one.subscription for one in self._config.go],
         }
+
+    # To be looked at
+
+    @property
+    def passed(self) -> Passed:
+        """What has passed."""
+        return replace(self._passed, lost=self._mqtt.lost)
+
+    @property
+    def held(self) -> int:
+        """So many messages have come that were not dealt with."""
+        return self._mqtt.heard.qsize() + self._taking
+
+    def waits_for(self, slow: float) -> list[str]:
+        """Which brokers do not take anything now."""
+        late = asyncio.get_running_loop().time() - self._since
+        is_slow = self._taking > 0 and late > slow
+        found = ["broker"] if is_slow or not self._client.is_connected else []
+        return found if self._mqtt.is_up and not self._not_now else [*found, "mqtt"]
 
     # From the MQTT broker
 
@@ -124,12 +140,13 @@ class Bridge:
             some = [await mqtt.heard.get()]
             while len(some) < _TAKEN_MOST and not mqtt.heard.empty():
                 some.append(mqtt.heard.get_nowait())
-            some = [one for one in some if not mqtt.is_stale(one)]
             for named, events in groupby(self._events(some), lambda one: _is_named(one[1])):
                 await self._publish(client, [*events], once=named)
 
     def _events(self, some: list[Heard]) -> Iterator[tuple[Heard, Event]]:
         for one in some:
+            if self._mqtt.is_stale(one):
+                continue
             place = self._filters.first(one.message.topic)
             if self._is_copy(place, one):
                 self._mqtt.acknowledge(one)
@@ -152,19 +169,35 @@ class Bridge:
     ) -> None:
         # Devices call their messages what they like; topics are what an MQTT broker guards.
         apart = TOPIC if once else ""
-        problems = await client.publish_each([event for _, event in some], once=once, apart=apart)
-        for (heard, _), problem in zip(some, problems, strict=True):
-            if problem is None:
-                self.passed.published += 1
-                self._mqtt.acknowledge(heard)
-            elif isinstance(problem, _NOT_REFUSALS):
-                raise problem
-            else:
-                self._refuse(heard, problem)
+        pause = _AGAIN_FIRST
+        self._since = asyncio.get_running_loop().time()
+        while some:
+            self._taking = len(some)
+            events = [event for _, event in some]
+            problems = await client.publish_each(events, once=once, apart=apart)
+            again = []
+            for (heard, event), problem in zip(some, problems, strict=True):
+                if problem is None:
+                    self._passed.published += 1
+                    self._mqtt.acknowledge(heard)
+                elif isinstance(problem, JournalUnavailable):
+                    again.append((heard, event))
+                    why = str(problem)
+                elif isinstance(problem, _NOT_REFUSALS):
+                    raise problem
+                else:
+                    self._refuse(heard, problem)
+            if again:
+                log.warning("our broker cannot keep it now, and is asked again", why=why)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _AGAIN_LAST)
+            # What has come again meanwhile is behind.
+            some = [one for one in again if not self._mqtt.is_stale(one[0])]
+        self._taking = 0
 
     def _refuse(self, heard: Heard, problem: DriftlineError) -> None:
         """It can never be published: it must not hold up what follows."""
-        self.passed.refused += 1
+        self._passed.refused += 1
         log.stranger("a message is not published", topic=heard.message.topic, why=str(problem))
         if self._config.mqtt.refused is None:
             self._mqtt.acknowledge(heard)
@@ -183,10 +216,7 @@ class Bridge:
 
     async def _tell(self, client: Client, out: OutConfig) -> None:
         incoming = Incoming(out.subscription, source_of(client.broker))
-        subscription = client.subscribe(
-            out.text, out.values, durable=out.subscription, ack="manual"
-        )
-        async with subscription as told:
+        async with await self._told(client, out) as told:
             while True:
                 first = await told.next()
                 some = [first, *told.pending()]
@@ -199,6 +229,23 @@ class Bridge:
                     await self._send(out, messages)
                 if some[-1].number:
                     await told.ack(some[-1])
+
+    async def _told(self, client: Client, out: OutConfig) -> Subscription:
+        """Its subscription, when it has begun, whatever becomes of connections meanwhile."""
+        while True:
+            found = client.subscribe(out.text, out.values, durable=out.subscription, ack="manual")
+            try:
+                return await found
+            except NotEffective as problem:
+                # It counts, and is in effect there too when they are reached.
+                log.warning(
+                    "not in effect everywhere", subscription=out.subscription, why=str(problem)
+                )
+                return found
+            except Unreachable:
+                if client.is_over:
+                    raise
+                await asyncio.sleep(_AGAIN_FIRST)
 
     async def _send(self, out: OutConfig, messages: list[Message]) -> None:
         """Send until all were taken, or never will be, in order.
@@ -213,10 +260,12 @@ class Bridge:
                 if sent.is_never:
                     await self._set_aside(out, message, sent.why)
                 else:
-                    self.passed.told += 1
+                    self._passed.told += 1
             failed = len(now)
             if failed == len(messages):
+                self._not_now.discard(out.subscription)
                 return
+            self._not_now.add(out.subscription)
             log.warning(
                 "not taken, and tried again",
                 subscription=out.subscription,
@@ -229,7 +278,7 @@ class Bridge:
 
     async def _set_aside(self, out: OutConfig, message: Message, why: str) -> None:
         """The MQTT broker will never take it: it must not hold up what follows."""
-        self.passed.refused += 1
+        self._passed.refused += 1
         # Whoever publishes can cause it, as often as they like.
         log.stranger(
             "a notification is not sent",
