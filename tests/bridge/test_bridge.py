@@ -368,6 +368,35 @@ def test_it_says_how_much_has_passed_as_often_as_is_asked(tmp_path, mosquitto, b
     assert passed_by(running) == {"published": 1, "refused": 0, "told": 0, "lost": 0}
 
 
+def test_what_is_configured_no_longer_is_subscribed_to_no_longer(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    bridged.say('[[in]]\ntopic = "old/+/x"\ntype = "old"\n')
+    bridged.say('[[in]]\ntopic = "sensors/#"\ntype = "any"\n')
+    assert bridged.start().end() == 0
+    Bridged(tmp_path, broker, mosquitto)  # Without these.
+    running = bridged.start()
+    with (
+        Person(mosquitto, "refused") as person,
+        dl.connect(broker.address) as client,
+        client.subscribe("SELECT * FROM reading") as seen,
+    ):
+        person.publish("old/attic/x", "1")
+        assert person.next().payload == b"1"
+        person.publish("sensors/attic/light", "2")
+        assert person.next().payload == b"2"
+        until(lambda: "\told/+/x" in mosquitto.log and "\tsensors/#" in mosquitto.log)
+        until(lambda: mosquitto.acknowledged() == 2)
+        person.publish("old/attic/x", "3")
+        person.publish("sensors/attic/light", "4")
+        person.publish("sensors/attic/temperature", reading(5), CLOUD)
+        assert seen.next(SOON).values["n"] == 5
+        until(lambda: mosquitto.acknowledged() == 3)
+        assert mosquitto.log.count("Sending PUBLISH to bridge") == 3
+    assert passed_by(running)["refused"] == 2
+    assert "unsubscribed from what is not configured" in running.err
+
+
 def test_who_may_not_is_told_so(tmp_path, brokers):
     passwords = tmp_path / "passwords"
     passwords.write_text("bridge:geheim\nperson:offen\n")

@@ -51,3 +51,22 @@ def test_what_was_subscribed_to_with_others_is_never_a_copy(wanted, before):
 
 def test_what_names_no_subscription_is_taken():
     assert not Filters(["#", "a"]).is_copy(0, [])
+
+
+@given(several, topics)
+def test_whatever_else_may_have_been_subscribed_to_is_among_the_others(wanted, topic):
+    others = Filters(wanted).others(topic)
+    assert len(set(others)) == len(others)
+    assert not set(others) & set(wanted)
+    assert all(topic_matches_sub(one, topic) for one in others)
+
+
+@given(several, filters, topics)
+def test_every_filter_that_fits_is_ours_or_another(wanted, before, topic):
+    if topic_matches_sub(before, topic):
+        assert before in wanted or before in Filters(wanted).others(topic)
+
+
+def test_of_a_very_deep_topic_there_are_too_many_others():
+    assert len(Filters([]).others("a/" * 7)) == 767
+    assert not Filters([]).others("a/" * 8)

@@ -7,6 +7,9 @@ else comes of it is a copy.
 The numbers by which subscriptions are named are made from all filters in their order, so those of
 another configuration are not taken for these: what waited since then may have had no first one.
 
+A session may have subscriptions from another configuration, and nobody can ask which. What comes by
+one says what it may be: one of the filters that its topic fits.
+
 Which way it may err: a message may be taken twice, never not at all. What names no subscription of
 ours is taken.
 """
@@ -15,9 +18,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
+from itertools import product
 
 _NUMBERS = 268_435_455
 """So many numbers there are for subscriptions [MQTT 5 §3.8.2.1.2]."""
+_DEEPEST = 8
+"""A topic of so many levels fits 767 filters, one of more levels twice as many for each."""
 
 
 class Filters:
@@ -49,6 +55,29 @@ class Filters:
         They are subscribed to in their order: when there is any, there are those before it.
         """
         return self.numbers[place] not in came_by and any(one in self.numbers for one in came_by)
+
+    def is_foreign(self, came_by: Collection[int]) -> bool:
+        """Did it come by subscriptions that are none of these?"""
+        return bool(came_by) and not any(one in self.numbers for one in came_by)
+
+    def others(self, topic: str) -> list[str]:
+        """All other filters that fit a topic; none for one of too many levels.
+
+        >>> Filters(["a/+"]).others("a/b")
+        ['a/b', '+/b', '+/+', '#', 'a/#', '+/#', 'a/b/#', 'a/+/#', '+/b/#', '+/+/#']
+        """
+        levels = topic.split("/")
+        if len(levels) > _DEEPEST:
+            return []
+        choices: list[tuple[str, ...]] = [(one, "+") for one in levels]
+        if topic.startswith("$"):
+            choices[0] = choices[0][:1]
+        whole = [*product(*choices)]
+        below = [
+            (*one, "#") for depth in range(len(levels) + 1) for one in product(*choices[:depth])
+        ]
+        found = ["/".join(one) for one in (*whole, *below)]
+        return [one for one in found if one not in self.topics and _fits(one.split("/"), levels)]
 
 
 def _fits(wanted: Sequence[str], levels: Sequence[str]) -> bool:

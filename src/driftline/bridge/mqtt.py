@@ -31,6 +31,8 @@ UNHAD_MOST = 500
 """So many messages may have come that were not acknowledged; the MQTT broker waits with more."""
 UNSURE_MOST = 10_000
 """So many that nobody will send again wait to be published; then the next are lost, and counted."""
+_LEFT_MOST = 8
+"""So many topic filters are unsubscribed from together: some brokers take no more."""
 _ALIVE = 30
 """Seconds after which each end asks whether the other is there."""
 _AGAIN_MOST = 30
@@ -182,6 +184,11 @@ class Mqtt:
     def is_stale(self, heard: Heard) -> bool:
         """Will it come again, whatever is done with it now?"""
         return heard.quality > 0 and heard.life != self._life
+
+    def leave(self, topics: Sequence[str]) -> None:
+        """Subscribe to these topic filters no longer, if the session does."""
+        for at in range(0, len(topics), _LEFT_MOST):
+            self._client.unsubscribe([*topics[at : at + _LEFT_MOST]])
 
     def publish(self, message: Message) -> asyncio.Future[Sent]:
         """Publish; the future says when it was taken, or why it was not."""

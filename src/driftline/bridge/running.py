@@ -44,6 +44,8 @@ WITHIN = 10.0
 """So many seconds either broker has to answer for the first time."""
 _TAKEN_MOST = 500
 """So many messages are published at our broker together."""
+_LEFT_MOST = 10_000
+"""So many topics are remembered by which nothing more is to come."""
 _TOLD_MOST = 100
 """So many notifications are on their way to the MQTT broker at a time."""
 _AGAIN_FIRST, _AGAIN_LAST = 1.0, 60.0
@@ -67,6 +69,8 @@ class Bridge:
         """So many messages are with our broker, which has not answered ..."""
         self._since = 0.0
         """... since then."""
+        self._left: set[tuple[int, str]] = set()
+        """Connections, and topics by which nothing more is to come there."""
         self._not_now: set[str] = set()
         """Subscriptions of which the MQTT broker takes nothing now, though it is there."""
         self.stop = asyncio.Event()
@@ -82,8 +86,8 @@ class Bridge:
             self._mqtt = Mqtt(config.mqtt, self._wanted())
             async with await self._mqtt.open(WITHIN):
                 passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
-                if config.come:
-                    passing.append(asyncio.create_task(self._take(client)))
+                # Also if nothing is to come: something may, from what was configured before.
+                passing.append(asyncio.create_task(self._take(client)))
                 stopping = asyncio.create_task(self.stop.wait())
                 say(self._facts(client))
                 passing.append(asyncio.create_task(watch(self, say, every)))
@@ -148,6 +152,8 @@ class Bridge:
             if self._mqtt.is_stale(one):
                 continue
             place = self._filters.first(one.message.topic)
+            if place is None or self._filters.is_foreign(one.came_by):
+                self._leave(one)
             if self._is_copy(place, one):
                 self._mqtt.acknowledge(one)
                 continue
@@ -163,6 +169,24 @@ class Bridge:
         if place is None or self._filters.topics[place] in self._mqtt.denied:
             return False  # Nothing may come by the first.
         return self._filters.is_copy(place, heard.came_by)
+
+    def _leave(self, heard: Heard) -> None:
+        """End the subscription that it came by, which the session has from another configuration.
+
+        Of what had come by it before, some may still come.
+        """
+        asked, topic = (heard.life, heard.message.topic), heard.message.topic
+        if asked in self._left:
+            return
+        if len(self._left) >= _LEFT_MOST:
+            self._left.clear()
+        self._left.add(asked)
+        others = self._filters.others(topic)
+        if others:
+            log.stranger("unsubscribed from what is not configured", topic=topic)
+            self._mqtt.leave(others)
+        else:
+            log.stranger("what is not configured comes, by a topic of many levels", topic=topic)
 
     async def _publish(
         self, client: Client, some: list[tuple[Heard, Event]], *, once: bool
