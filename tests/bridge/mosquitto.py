@@ -63,6 +63,11 @@ class Mosquitto:
                 assert time.monotonic() < deadline, self.log
                 time.sleep(0.02)
 
+    def say(self, *settings: str) -> None:
+        """Say more in its configuration, for when it starts again."""
+        with self._config.open("a") as config:
+            config.write("\n".join(settings) + "\n")
+
     @property
     def log(self) -> str:
         return (self._folder / "mosquitto.log").read_text()

@@ -191,6 +191,95 @@ def test_a_packet_is_as_large_as_is_said_to_the_byte(tmp_path):
         asyncio.run(asyncio.wait_for(test(), 60))
 
 
+@needs_mosquitto
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [("max_packet_size 20000", "20,000"), ("retain_available false", "retains nothing")],
+)
+def test_what_a_broker_that_came_back_takes_no_longer_is_set_aside(tmp_path, setting, why):
+    """It would end each connection on which it is sent again."""
+
+    async def test(mosquitto: Mosquitto) -> None:
+        kept = Message("x", b"kept")
+        large = Message("x", bytes(30_000), retain=True)
+        config = MqttConfig(mosquitto.address, "sizes", keep=3600)
+        async with await Mqtt(config, []).open(SOON) as one:
+            assert await one.publish(large) == Sent()
+            mosquitto.end()
+            while one.is_up:
+                await asyncio.sleep(0.05)
+            waiting = [one.publish(each) for each in (kept, large, kept, large, kept)]
+            mosquitto.say(setting)
+            mosquitto.start()
+            sent = await asyncio.gather(*waiting)
+            assert [each.is_never for each in sent] == [False, True, False, True, False]
+            assert sent[0] == sent[2] == sent[4] == Sent()
+            assert why in sent[1].why
+            assert (await one.publish(large)).why == sent[1].why
+            assert await one.publish(kept) == Sent()
+        assert mosquitto.log.count("New client connected") == 2
+
+    with Mosquitto(tmp_path) as mosquitto:
+        asyncio.run(asyncio.wait_for(test(mosquitto), 60))
+
+
+def test_no_more_is_sent_at_once_than_the_broker_takes():
+    """Neither of what is new nor of what goes again: a strict broker would end the connection."""
+
+    async def packet(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+        kind, size, shift = (await reader.readexactly(1))[0] >> 4, 0, 0
+        while True:
+            (byte,) = await reader.readexactly(1)
+            size |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return kind, await reader.readexactly(size)
+
+    lives: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lives.append(0)
+        assert (await packet(reader))[0] == 1
+        # It takes two at once.
+        writer.write(bytes((0x20, 6, 0, 0, 3, 0x21, 0, 2)))
+        waiting: list[bytes] = []
+        most = 0
+        while not (len(lives) == 1 and lives[0] >= 10):
+            # Nothing is said before all have come that come by themselves.
+            try:
+                async with asyncio.timeout(0.3 if waiting else SOON):
+                    kind, said = await packet(reader)
+            except TimeoutError:
+                number = waiting.pop(0)
+                lives[-1] += 1
+                writer.write(bytes((0x40, 2)) + number)
+                continue
+            except asyncio.IncompleteReadError:
+                break
+            if kind == 3:
+                at = 2 + int.from_bytes(said[:2], "big")
+                waiting.append(said[at : at + 2])
+                most = max(most, len(waiting))
+                at_once.append(most)
+            elif kind == 14:
+                break
+        writer.close()
+
+    at_once: list[int] = []
+
+    async def test() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            config = MqttConfig(f"mqtt://127.0.0.1:{port}", "many")
+            async with await Mqtt(config, []).open(SOON) as one:
+                waiting = [one.publish(Message("x", b"%d" % n)) for n in range(25)]
+                assert await asyncio.gather(*waiting) == [Sent()] * 25
+        assert len(lives) == 2
+        assert max(at_once) == 2
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
 @pytest.mark.parametrize(
     ("code", "is_never"),
     [(0x87, True), (0x90, True), (0x95, True), (0x99, True), (0x80, False), (0x97, False)],

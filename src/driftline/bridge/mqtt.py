@@ -31,6 +31,8 @@ UNHAD_MOST = 500
 """So many messages may have come that were not acknowledged; the MQTT broker waits with more."""
 UNSURE_MOST = 10_000
 """So many that nobody will send again wait to be published; then the next are lost, and counted."""
+_SENT_MOST = 20
+"""So many messages are on their way to the MQTT broker at a time, if it takes as many."""
 _LEFT_MOST = 8
 """So many topic filters are unsubscribed from together: some brokers take no more."""
 _ALIVE = 30
@@ -65,6 +67,28 @@ class Wanted(NamedTuple):
     """Also what was retained there before, if the session has not subscribed to it?"""
 
 
+class _Takes(NamedTuple):
+    """What an MQTT broker takes, as it says when we connect: it may be another each time."""
+
+    packet_most: int = PACKET_MOST
+    at_once: int = _SENT_MOST
+    retains: bool = True
+
+    @classmethod
+    def of(cls, said: Any) -> _Takes:
+        return cls(
+            getattr(said, "MaximumPacketSize", PACKET_MOST),
+            min(_SENT_MOST, getattr(said, "ReceiveMaximum", _SENT_MOST)),
+            bool(getattr(said, "RetainAvailable", 1)),
+        )
+
+    def why_never(self, message: Message, properties: bytes) -> str:
+        """Why it will not take a message; "": it may."""
+        if message.retain and not self.retains:
+            return "it is to be retained, and the broker retains nothing"
+        return why_never(message, properties, self.packet_most)
+
+
 class Sent(NamedTuple):
     """What became of a message that was to be published."""
 
@@ -92,7 +116,7 @@ class Mqtt:
         self._up: asyncio.Future[None] = self._loop.create_future()
         self._problem = "it does not answer"
         self._sent: dict[int, asyncio.Future[Sent]] = {}
-        self._packet_most = PACKET_MOST
+        self._takes = _Takes()
         # A number may mean another message on the next connection, so nobody may acknowledge while
         # connections change.
         self._changing = threading.Lock()
@@ -201,7 +225,7 @@ class Mqtt:
         found: asyncio.Future[Sent] = self._loop.create_future()
         try:
             # Before the library has it: that would send it again on each connection.
-            if why := why_never(message, properties.pack(), self._packet_most):
+            if why := self._takes.why_never(message, properties.pack()):
                 raise ValueError(why)
             sent = self._client.publish(
                 message.topic, message.payload, 1, message.retain, properties
@@ -222,7 +246,8 @@ class Mqtt:
         if code.is_failure:
             self._later(self._refused, str(code))
             return
-        self._packet_most = getattr(said, "MaximumPacketSize", PACKET_MOST)
+        self._takes = _Takes.of(said)
+        self._sort_out(client)
         with self._changing:
             self._life += 1
             is_first = self._life == 1
@@ -237,6 +262,29 @@ class Mqtt:
             log.warning("the MQTT broker names no subscriptions: what fits several may come twice")
         for one in self._wanted:
             self._subscribe(one, has_numbers)
+
+    def _sort_out(self, client: Client) -> None:
+        """Keep back what is about to be sent again, and this broker does not take, or not at once.
+
+        It would end the connection, and the next ones for the same. What is published right now, by
+        what was taken before, may do so once.
+        """
+        from paho.mqtt.enums import MessageState
+
+        with client._out_message_mutex:
+            # On a new connection the library sends all at once, however many may be on their way.
+            client._max_inflight_messages = self._takes.at_once
+            at_once = 0
+            for number, one in [*client._out_messages.items()]:
+                message = Message(one.topic, bytes(one.payload), retain=one.retain)
+                packed = b"\0" if one.properties is None else one.properties.pack()
+                if why := self._takes.why_never(message, packed):
+                    del client._out_messages[number]
+                    self._later(self._sent_was, number, Sent(why, is_never=True))
+                    continue
+                if at_once >= self._takes.at_once:
+                    one.state = MessageState.MQTT_MS_QUEUED
+                at_once += 1
 
     def _subscribe(self, wanted: Wanted, has_numbers: bool) -> None:
         """Subscribe to one: a number is for all that is subscribed to together."""
