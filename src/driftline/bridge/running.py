@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby, takewhile
+from typing import Any
 
 from driftline.bridge.config import BridgeConfig, OutConfig
 from driftline.bridge.filters import Filters
@@ -85,16 +86,23 @@ class Bridge:
             self._client = client
             self._mqtt = Mqtt(config.mqtt, self._wanted())
             async with await self._mqtt.open(WITHIN):
-                passing = [asyncio.create_task(self._tell(client, one)) for one in config.go]
-                # Also if nothing is to come: something may, from what was configured before.
-                passing.append(asyncio.create_task(self._take(client)))
+                # Before anything is published, somebody is to be told of it.
+                beginning = asyncio.create_task(self._begin(client))
                 stopping = asyncio.create_task(self.stop.wait())
-                say(self._facts(client))
-                passing.append(asyncio.create_task(watch(self, say, every)))
+                passing: list[asyncio.Task[Any]] = []
+                first = asyncio.FIRST_COMPLETED
                 try:
-                    await asyncio.wait([*passing, stopping], return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait([beginning, stopping], return_when=first)
+                    if not stopping.done():
+                        for out, told in zip(config.go, beginning.result(), strict=True):
+                            passing.append(asyncio.create_task(self._tell(out, told)))
+                        # If nothing is to come, something may from what was configured before.
+                        passing.append(asyncio.create_task(self._take(client)))
+                        say(self._facts(client))
+                        passing.append(asyncio.create_task(watch(self, say, every)))
+                        await asyncio.wait([*passing, stopping], return_when=first)
                 finally:
-                    for task in (*passing, stopping):
+                    for task in (beginning, *passing, stopping):
                         task.cancel()
                     found = await asyncio.gather(*passing, return_exceptions=True)
                 for one in found:
@@ -238,9 +246,12 @@ class Bridge:
 
     # To the MQTT broker
 
-    async def _tell(self, client: Client, out: OutConfig) -> None:
-        incoming = Incoming(out.subscription, source_of(client.broker))
-        async with await self._told(client, out) as told:
+    async def _begin(self, client: Client) -> list[Subscription]:
+        return [await self._begun(client, one) for one in self._config.go]
+
+    async def _tell(self, out: OutConfig, told: Subscription) -> None:
+        incoming = Incoming(out.subscription, source_of(self._client.broker))
+        async with told:
             while True:
                 first = await told.next()
                 some = [first, *told.pending()]
@@ -254,7 +265,7 @@ class Bridge:
                 if some[-1].number:
                     await told.ack(some[-1])
 
-    async def _told(self, client: Client, out: OutConfig) -> Subscription:
+    async def _begun(self, client: Client, out: OutConfig) -> Subscription:
         """Its subscription, when it has begun, whatever becomes of connections meanwhile."""
         while True:
             found = client.subscribe(out.text, out.values, durable=out.subscription, ack="manual")
