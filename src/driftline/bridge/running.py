@@ -29,7 +29,6 @@ from driftline.errors import (
     DriftlineError,
     InvalidValue,
     JournalError,
-    JournalUnavailable,
     NotAuthenticated,
     NotEffective,
     Unreachable,
@@ -50,7 +49,7 @@ _LEFT_MOST = 10_000
 _TOLD_MOST = 100
 """So many notifications are on their way to the MQTT broker at a time."""
 _AGAIN_FIRST, _AGAIN_LAST = 1.0, 60.0
-"""Seconds until it is tried again what a broker did not take now."""
+"""Seconds until it is tried again what the MQTT broker did not take."""
 
 _SHOWN = 1000
 """So many characters of why, or of a topic that is none, are said beside what is refused."""
@@ -201,31 +200,19 @@ class Bridge:
     ) -> None:
         # Devices call their messages what they like; topics are what an MQTT broker guards.
         apart = TOPIC if once else ""
-        pause = _AGAIN_FIRST
-        self._since = asyncio.get_running_loop().time()
-        while some:
-            self._taking = len(some)
-            events = [event for _, event in some]
-            problems = await client.publish_each(events, once=once, apart=apart)
-            again = []
-            for (heard, event), problem in zip(some, problems, strict=True):
-                if problem is None:
-                    self._passed.published += 1
-                    self._mqtt.acknowledge(heard)
-                elif isinstance(problem, JournalUnavailable):
-                    again.append((heard, event))
-                    why = str(problem)
-                elif isinstance(problem, _NOT_REFUSALS):
-                    raise problem
-                else:
-                    self._refuse(heard, problem)
-            if again:
-                log.warning("our broker cannot keep it now, and is asked again", why=why)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _AGAIN_LAST)
-            # What has come again meanwhile is behind.
-            some = [one for one in again if not self._mqtt.is_stale(one[0])]
+        # While a broker cannot keep it, it does not answer.
+        self._since, self._taking = asyncio.get_running_loop().time(), len(some)
+        events = [event for _, event in some]
+        problems = await client.publish_each(events, once=once, apart=apart)
         self._taking = 0
+        for (heard, _), problem in zip(some, problems, strict=True):
+            if problem is None:
+                self._passed.published += 1
+                self._mqtt.acknowledge(heard)
+            elif isinstance(problem, _NOT_REFUSALS):
+                raise problem
+            else:
+                self._refuse(heard, problem)
 
     def _refuse(self, heard: Heard, problem: DriftlineError) -> None:
         """It can never be published: it must not hold up what follows."""
