@@ -1,9 +1,9 @@
 """What runs in the process of a broker that is tested?
 
 A server of a configuration given as JSON. Its port is said on standard output, and it ends in peace
-on SIGTERM. An exception that nobody caught ends the process at once, with a code of its own: a
-broker must never go on as if nothing had been. Each line on standard input is a question or an
-order, as JSON, and is answered with a line.
+on SIGTERM; on SIGHUP it reads anew who may do what. An exception that nobody caught ends it
+at once, with a code of its own: a broker must never go on as if nothing had been. Each line on
+standard input is a question or an order, as JSON, and is answered with a line.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ async def _serve(said: dict[str, Any]) -> None:
     await server.start()
     over = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, over.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: server.reload(config_of({**said})))
     threading.Thread(target=_listen, args=(server,), daemon=True).start()
     ready = {"port": server.address.port}
     for door in server.doors:

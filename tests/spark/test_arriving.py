@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,6 +19,7 @@ from driftline.errors import (
     InvalidValue,
     NotAllowed,
     NotAuthenticated,
+    PipelineFailed,
     Unreachable,
 )
 from driftline.language.cloudevents import event_from
@@ -32,6 +36,7 @@ from driftline.spark.arriving import Arriving, arrived
 from driftline.spark.telling import Telling
 from tests.net.processes import Brokers
 from tests.net.secured import Authority
+from tests.processes import until
 
 KEPT = 20
 TEXT = "SELECT * FROM quote WHERE n >= 0"
@@ -110,6 +115,123 @@ def test_a_subscription_that_the_broker_has_lost_is_a_gap(tmp_path, address):
     while len(in_files(config)) < 3:
         arriving.take()
     arriving.close()
+    assert len(arrived(config).gaps) == 1
+
+
+def until_taken(arriving: Arriving, config: PipelineConfig, count: int) -> list[Event]:
+    """What is in files when there are so many of them."""
+
+    def is_there() -> bool:
+        arriving.take()
+        return len(in_files(config)) >= count
+
+    until(is_there)
+    return in_files(config)
+
+
+def test_one_that_was_ended_while_it_was_read_is_made_again_behind_a_gap(tmp_path, address):
+    config = pipeline(tmp_path, address, "ended")
+    arriving = Arriving(config)
+    publish(address, quote(1))
+    until_taken(arriving, config, 1)
+    with dl.connect(address) as client:
+        client.durables.drop("ended")
+
+        def is_there() -> bool:
+            arriving.take()
+            return "ended" in [one.name for one in client.durables.all()]
+
+        until(is_there)
+    # Whoever comes next hears of it too, though nothing has come since.
+    assert arrived(config).missing
+    arriving.close()
+    arriving = Arriving(config)
+    publish(address, quote(2))
+    found = until_taken(arriving, config, 2)
+    arriving.close()
+    assert [one.attributes["n"] for one in found] == [1, 2]
+    state = arrived(config)
+    assert (len(state.gaps), state.missing) == (1, 0)
+    assert state.gaps[0].number == state.number
+
+
+def test_a_broker_that_began_anew_with_nothing_is_a_gap(tmp_path):
+    """It has lost its journal while somebody reads, who is told what comes from then on."""
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b")
+        config = pipeline(tmp_path, broker.address, "anew")
+        arriving = Arriving(config)
+        publish(broker.address, quote(1))
+        until_taken(arriving, config, 1)
+        broker.kill()
+        for file in tmp_path.glob("b.journal*"):
+            file.unlink()
+        broker.restart()
+
+        def is_attached() -> bool:
+            arriving.take()
+            with dl.connect(broker.address) as client:
+                return any(one.attached for one in client.durables.all())
+
+        until(is_attached)
+        publish(broker.address, quote(2))
+        until_taken(arriving, config, 2)
+        arriving.close()
+        assert len(arrived(config).gaps) == 1
+
+
+def test_one_that_another_has_taken_over_is_said_and_is_a_gap(tmp_path, address):
+    """What the other one is told does not come here: that is nothing to be silent about."""
+    config = pipeline(tmp_path, address, "taken")
+    arriving = Arriving(config)
+    with dl.connect(address) as other:
+        told = other.subscribe(TEXT, durable="taken")
+        with pytest.raises(PipelineFailed, match="another connection has it"):
+            until_taken(arriving, config, 1)
+        arriving.close()
+        other.publish(quote(1))
+        assert told.next(10).event.attributes["n"] == 1
+        told.pending()  # It asks for more: what it had was dealt with.
+        told.detach()
+    arriving = Arriving(config)
+    publish(address, quote(2))
+    until_taken(arriving, config, 1)
+    arriving.close()
+    assert len(arrived(config).gaps) == 1
+
+
+def test_one_that_is_suspended_is_said_and_goes_on_when_it_is_resumed(
+    tmp_path, address, caplog, monkeypatch
+):
+    monkeypatch.setattr("driftline.spark.taking.LOOK_EVERY", 0.05)
+    config = pipeline(tmp_path, address, "suspended")
+    arriving = Arriving(config)
+    with dl.connect(address) as client:
+        client.durables.suspend("suspended")
+        client.publish(quote(1))
+
+        def is_said() -> bool:
+            arriving.take()
+            return "suspended is suspended" in caplog.text
+
+        with caplog.at_level(logging.WARNING):
+            until(is_said)
+        assert in_files(config) == []
+        client.durables.resume("suspended")
+    until_taken(arriving, config, 1)
+    arriving.close()
+    assert caplog.text.count("suspended is suspended") == 1
+    assert arrived(config).gaps == ()
+
+
+def test_one_that_was_lost_before_anything_came_is_a_gap_to_whoever_comes_next(tmp_path, address):
+    config = pipeline(tmp_path, address, "early")
+    assert taken(config) == []
+    with dl.connect(address) as client:
+        client.durables.drop("early")
+    assert taken(config) == []  # It is made again, and nothing comes.
+    publish(address, quote(1))
+    assert len(taken(config)) == 1
     assert len(arrived(config).gaps) == 1
 
 
@@ -216,6 +338,50 @@ def test_a_pipeline_proves_who_it_is_by_a_token_in_a_file_over_tls(tmp_path, mon
         token.write_text("no token")
         with pytest.raises(NotAuthenticated):
             taken(config)
+
+
+def test_a_grant_that_is_withdrawn_is_said_and_what_came_until_it_is_given_back_comes_then(
+    tmp_path, monkeypatch
+):
+    authority = Authority(tmp_path / "keys")
+    access = tmp_path / "access.toml"
+    access.write_text(ACCESS)
+    monkeypatch.setenv("DRIFTLINE_TOKEN", authority.token("pipeline"))
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", tokens=authority.tokens(), access=str(access))
+        config = pipeline(tmp_path, broker.address, "mine")
+
+        def feed(n: int) -> None:
+            with dl.connect(broker.address, token=authority.token("feed")) as client:
+                client.publish(quote(n))
+
+        arriving = Arriving(config)
+        feed(1)
+        until_taken(arriving, config, 1)
+        access.write_text(ACCESS.replace('["subscribe", "set"]', '["set"]'))
+        os.kill(broker.pid, signal.SIGHUP)
+        with pytest.raises(NotAllowed):
+            until_taken(arriving, config, 2)
+        arriving.close()
+        with pytest.raises(NotAllowed):
+            Arriving(config)
+        feed(2)
+        access.write_text(ACCESS)
+        os.kill(broker.pid, signal.SIGHUP)
+
+        def is_back() -> bool:
+            with suppress(NotAllowed):
+                Arriving(config).close()
+                return True
+            return False
+
+        until(is_back)
+        arriving = Arriving(config)
+        feed(3)
+        found = until_taken(arriving, config, 3)
+        arriving.close()
+        assert [one.attributes["n"] for one in found] == [1, 2, 3]
+        assert arrived(config).gaps == ()
 
 
 SAID = """

@@ -123,13 +123,15 @@ class Client:
         policy: Mapping[str, object] | None = None,
         within: float = 10.0,
         after: int = 0,
+        renew: bool = True,
     ) -> Subscription:
         """Ask to be told: `async with c.subscribe(...) as s`, or `s = await c.subscribe(...)`.
 
         `rows=True` over a table asks for its live set of matching rows; `on_change="reevaluate"`
         tells at once what a moved parameter makes enter and leave. With a name, `durable`, it goes
-        on while nobody is connected; everything up to the number `after` was had. `policy` says
-        what becomes of what is not taken fast enough.
+        on while nobody is connected; everything up to the number `after` was had. If the
+        broker has lost it when a connection is made again, it is made again too, and that is a gap;
+        without `renew` it ends. `policy` says what becomes of what is not taken fast enough.
         It has begun when it is in effect everywhere, `within` so many seconds.
         """
         statement = _statement(wanted)
@@ -150,6 +152,7 @@ class Client:
             policy=policy,
             within=within,
             after=after,
+            renew=renew,
         )
 
     async def attach(

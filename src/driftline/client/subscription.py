@@ -77,6 +77,7 @@ class Subscription:
         within: float = 10.0,
         after: int = 0,
         as_it_is: bool = False,
+        renew: bool = True,
     ) -> None:
         self._keeper = keeper
         self._handle = handle
@@ -105,6 +106,8 @@ class Subscription:
         self._unacked = 0
         self._as_it_is = as_it_is
         """Is what it asks for what the broker says it does?"""
+        self._renew = renew
+        """Is a durable one made again that the broker has lost?"""
         self._early: list[Callable[[], None]] = []
         """What came before it was known what it asks for, to be put in then."""
         self._acking: asyncio.TimerHandle | None = None
@@ -135,6 +138,11 @@ class Subscription:
     def epoch(self) -> int:
         """How many changes there were."""
         return self._standing.epoch
+
+    @property
+    def problem(self) -> DriftlineError | None:
+        """Why it has ended, if that was not asked for here; None: it has not."""
+        return self._problem
 
     async def set(self, /, **params: object) -> int:
         """Set all parameters at once; the new epoch, when it is in effect everywhere.
@@ -312,7 +320,7 @@ class Subscription:
             self._keeper._waits(len(parts), 0)
 
     def pending(self) -> list[Notification]:
-        """All that has come and was not looked at."""
+        """All that has come and was not looked at. Whether more will come, `active` says."""
         self._ack()
         found = [self._pop() for _ in range(len(self._pending))]
         return [told for told in found if not _is_nothing(told)]
@@ -494,7 +502,8 @@ class Subscription:
             self._policy,
             self.epoch,
             again,
-            self._as_it_is,
+            # What is to be as it stands must be there.
+            self._as_it_is or (again and bool(self.durable) and not self._renew),
         )
 
     # Beginning and ending

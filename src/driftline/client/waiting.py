@@ -22,6 +22,7 @@ from driftline.client.advertised import Advertised
 from driftline.client.client import Client
 from driftline.client.subscription import Subscription
 from driftline.client.waiting_durables import WaitingDurables
+from driftline.errors import DriftlineError
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import Event
@@ -94,6 +95,11 @@ class WaitingClient:
     def broker(self) -> str:
         """The name of the broker."""
         return self._there.broker
+
+    @property
+    def is_connected(self) -> bool:
+        """Is there a connection just now?"""
+        return self._there.is_connected
 
     def subscribe(
         self, wanted: Any, params: Mapping[str, object] | None = None, **options: Any
@@ -202,6 +208,11 @@ class WaitingSubscription:
         return self._one.active
 
     @property
+    def problem(self) -> DriftlineError | None:
+        """Why it has ended, if that was not asked for here; None: it has not."""
+        return self._one.problem
+
+    @property
     def params(self) -> dict[str, Value]:
         """The parameters now."""
         return self._one.params
@@ -252,7 +263,7 @@ class WaitingSubscription:
         return found
 
     def pending(self) -> list[Notification]:
-        """All that has come and was not looked at."""
+        """See `Subscription.pending`."""
 
         async def taken() -> list[Notification]:
             return self._one.pending()

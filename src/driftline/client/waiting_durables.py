@@ -26,9 +26,9 @@ class WaitingDurables:
         found: list[Durable] = self._wait(self._some.all())
         return found
 
-    def get(self, name: str) -> Durable:
-        """See `Durables.get`."""
-        found: Durable = self._wait(self._some.get(name))
+    def get(self, name: str, within: float | None = None) -> Durable:
+        """See `Durables.get`; `TimeoutError` if the broker does not say in so many seconds."""
+        found: Durable = self._wait(self._some.get(name), within)
         return found
 
     def drop(self, name: str) -> None:

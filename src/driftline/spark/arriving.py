@@ -18,7 +18,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,8 @@ class Arrived(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeated: int = 0
     """Events that had come before, by source and id."""
     gaps: tuple[Gap, ...] = ()
+    missing: int = 0
+    """When it was heard that something is missing before whatever comes next; 0: nothing is."""
 
 
 def arrived(config: PipelineConfig) -> Arrived | None:
@@ -97,14 +100,45 @@ class Arriving:
         for half in self._directory.glob(f".{self._prefix}*"):
             half.unlink()
         found = arrived(config)
-        if found is None or (found.broker, found.subscription) != whose:
+        noted = found is not None and (found.broker, found.subscription) == whose
+        if found is None or not noted:
             found = Arrived(*whose)
         last = max([_last(file) for file in files], default=0)
         self.state = msgspec.structs.replace(found, number=max(found.number, last))
         self._date = max((file.stat().st_mtime_ns for file in files), default=0)
         self._recent = Recent(max(1, said.distinct))
         self._remember(files)
-        self._taking.attach(said.subscription, said.standing, self.state.number)
+        number = self.state.number
+        known = noted or number > 0
+        self._taking.attach(said.subscription, said.standing, number, known=known)
+        if self._taking.is_lost:
+            self._renew()
+        elif not noted:
+            # From here on it is known to have been there, though nothing may come for long.
+            self._noted()
+
+    def _renew(self) -> None:
+        """The broker has lost the subscription: that is noted, and then it is made again."""
+        log.warning(
+            "%s has lost %s, which is made again: something is missing from here on",
+            self._said.address,
+            self._said.subscription,
+        )
+        self._note_missing()
+        self._taking.renew(self.state.number)
+
+    @contextmanager
+    def _missing_if_taken(self) -> Iterator[None]:
+        """Whoever else has the subscription may let go what we were not told."""
+        try:
+            yield
+        except PipelineFailed:
+            self._note_missing()
+            raise
+
+    def _note_missing(self) -> None:
+        if not self.state.missing:
+            self._noted(missing=time.time_ns() // 1000)
 
     def _remember(self, files: list[Path]) -> None:
         """The names of the last events that came: they are in the last files."""
@@ -121,22 +155,28 @@ class Arriving:
 
     def take_all(self) -> None:
         """Take all that was kept when it was attached to."""
-        last = self._taking.kept_up_to
-        while self.state.number < last:
+        while self.state.number < self._taking.kept_up_to:
             try:
-                some = self._taking.take_up_to(last, FILE_EVENTS)
+                with self._missing_if_taken():
+                    some = self._taking.take_up_to(self._taking.kept_up_to, FILE_EVENTS)
             except TimeoutError:
                 why = f"it does not tell what it keeps for {self._said.subscription}"
                 raise Unreachable(self._said.address, why) from None
-            self._write(some)
+            if some:
+                self._write(some)
+            if self._taking.is_lost:
+                self._renew()
 
     def take(self) -> bool:
         """Take what has come, if it is time for another file; has anything?"""
         if time.monotonic() < self._written + self._interval:
             return False
-        some = self._taking.take(FILE_EVENTS)
+        with self._missing_if_taken():
+            some = self._taking.take(FILE_EVENTS)
         if some:
             self._write(some)
+        elif self._taking.is_lost:
+            self._renew()
         return bool(some)
 
     def _write(self, some: list[Taken]) -> None:
@@ -144,7 +184,10 @@ class Arriving:
             why = f"number {some[0].number} came behind {self.state.number}: it has lost its"
             why += " journal, and its clock was set back; take another name for the subscription"
             raise PipelineFailed(f"reading from {self._said.address}", why)
-        gaps = tuple(Gap(one.number, time.time_ns() // 1000) for one in some if one.gap)
+        now = time.time_ns() // 1000
+        gaps = tuple(Gap(one.number, now) for one in some if one.gap)
+        if self.state.missing:
+            gaps = Gap(some[0].number, self.state.missing), *gaps
         if gaps:
             # Before the file: behind it nobody would hear of them again.
             log.warning(
@@ -153,9 +196,9 @@ class Arriving:
                 self._said.subscription,
                 gaps[0].number,
             )
-            known = {gap.number: gap for gap in (*gaps, *self.state.gaps)}
+            known = {gap.number: gap for gap in (*gaps[::-1], *self.state.gaps)}
             kept = tuple(sorted(known.values(), key=lambda gap: gap.number)[-GAPS_KEPT:])
-            self._noted(gaps=kept)
+            self._noted(gaps=kept, missing=0)
         events = [one.event for one in some if one.event is not None]
         fresh = self._distinct(events)
         last = some[-1].number

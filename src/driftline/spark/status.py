@@ -105,14 +105,15 @@ def _arrived(config: PipelineConfig) -> ArrivedStatus | None:
     found = None if config.events.broker is None else arrived(config)
     if found is None:
         return None
+    seen = [*(gap.seen for gap in found.gaps), *([found.missing] if found.missing else [])]
     return ArrivedStatus(
         found.broker,
         found.subscription,
         found.number,
         found.events,
         found.repeated,
-        len(found.gaps),
-        time_of(found.gaps[-1].seen) if found.gaps else None,
+        len(found.gaps) + bool(found.missing),
+        time_of(seen[-1]) if seen else None,
     )
 
 
