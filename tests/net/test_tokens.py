@@ -17,15 +17,18 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 import driftline as dl
+from driftline.client import channel, proof
 from driftline.errors import (
     FileRefused,
     InvalidValue,
     LimitReached,
     NotAllowed,
     NotAuthenticated,
+    Unreachable,
 )
 from driftline.net.config import config_of, read_config
 from driftline.net.tokens import TOKEN_BYTES_MAX, Tokens, Verifier
+from tests.net.here import eventually
 from tests.net.secured import Authority, client_of, closed
 
 EVERYTHING = """
@@ -243,6 +246,74 @@ def test_lists_that_are_read_anew_count_at_once(authority):
                     server.reload(config_of(said))
                 async with client_of(server, authority.token("bob")) as bob:
                     await bob.publish(dl.Event("q", {"x": 1}))
+
+    run(test)
+
+
+async def cut(server, client):
+    """Lose a connection, and wait until the client knows."""
+    for guest in [*server.guests.values()]:
+        guest.connection.abort("the test breaks it")
+    await eventually(lambda: not client.is_connected)
+
+
+@pytest.mark.parametrize("how", ["away", "empty"])
+def test_a_token_that_is_not_there_for_a_moment_is_read_again(
+    authority, tmp_path, monkeypatch, caplog, how
+):
+    """As when a secret is rotated: its file is renamed, or written anew."""
+    monkeypatch.setattr(channel, "TOKEN_AWAY", 0.1, raising=False)
+    file = tmp_path / "token"
+    file.write_text(authority.token("alice"))
+    monkeypatch.setenv("DRIFTLINE_TOKEN_FILE", str(file))
+
+    async def test():
+        async with (
+            closed(authority, EVERYTHING) as server,
+            client_of(server, proof.token) as alice,
+        ):
+            s = await alice.subscribe("SELECT * FROM q")
+            file.unlink() if how == "away" else file.write_text("")
+            await cut(server, alice)
+            await eventually(lambda: str(file) in caplog.text)
+            assert not server.guests
+            file.write_text(authority.token("alice"))
+            await eventually(lambda: alice.is_connected)
+            assert (await s.next(10)).kind == "gap"
+            await alice.publish(dl.Event("q", {"x": 1}))
+            assert (await s.next(10)).values == {"x": 1}
+
+    run(test)
+    assert caplog.text.count("no token") == 1, "it is said once"
+
+
+def test_a_token_that_cannot_be_had_is_the_reason_when_no_other_connection_is_wanted(authority):
+    def fetch():
+        raise RuntimeError("the service that gives tokens is down")
+
+    async def test():
+        async with closed(authority, EVERYTHING) as server:
+            client = client_of(server, fetch, reconnect=False)
+            with pytest.raises(Unreachable, match="the service that gives tokens is down"):
+                await client.open()
+
+    run(test)
+
+
+def test_a_token_that_is_away_when_another_has_expired_is_waited_for(authority, tmp_path):
+    """The broker ends the connection, and asks for another token, which is not there yet."""
+    file = tmp_path / "token"
+    file.write_text(authority.token("alice", seconds=1.5))
+
+    def read():
+        return file.read_text()
+
+    async def test():
+        async with closed(authority, EVERYTHING) as server, client_of(server, read) as alice:
+            file.unlink()
+            await eventually(lambda: not alice.is_connected)
+            file.write_text(authority.token("alice"))
+            await eventually(lambda: alice.is_connected)
 
     run(test)
 

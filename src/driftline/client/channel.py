@@ -1,15 +1,18 @@
 """How does a client speak with its broker over a connection that may break?
 
 Frames go out in order, and are handed on as they come. When the connection is lost it is made
-again, with a growing delay, and whoever uses it is asked to say everything anew.
+again, with a growing delay, and whoever uses it is asked to say everything anew. A token that
+cannot be had just now, because its file is being replaced, is one more reason to try again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
@@ -20,6 +23,8 @@ from driftline.errors import DriftlineError, FrameRefused, Unreachable
 from driftline.wire import asking
 from driftline.wire.asking import Goodbye, Hello, Welcome, problem_of
 from driftline.wire.stream import Frames, Kind, frame
+
+log = logging.getLogger(__name__)
 
 Token: TypeAlias = str | Callable[[], str]
 """What proves who we are, or what gives one: a new one whenever the last has expired."""
@@ -32,6 +37,8 @@ DELAY_FIRST = 0.05
 DELAY_LAST = 5.0
 GREETING = 10.0
 CLOSING = 1.0
+TOKEN_AWAY = 10.0
+"""When a token could not be had for so many seconds that is logged: nobody else may notice."""
 SILENCE = 60.0
 """A broker that says nothing for so many seconds, not even when asked, is gone."""
 
@@ -50,6 +57,10 @@ class Owner(Protocol):
 
     def ended(self, problem: DriftlineError) -> None:
         """There will be no other."""
+
+
+class _NoToken(Exception):
+    """Whatever is to give a token gives none."""
 
 
 class Channel:
@@ -72,6 +83,8 @@ class Channel:
         self._token = token
         self._shown = ""
         """The token that was shown last."""
+        self._token_away: float | None = None
+        """Since when none can be had; infinite when that was logged."""
         self._tls = tls
         self._reconnect = reconnect
         self._line: _Line | None = None
@@ -107,7 +120,7 @@ class Channel:
         while True:
             try:
                 line = await self._connect()
-            except (OSError, TimeoutError, ValueError, FrameRefused) as problem:
+            except (OSError, TimeoutError, ValueError, FrameRefused, _NoToken) as problem:
                 # ValueError: a host that can be none.
                 why = self._problem = _reason(problem)
             else:
@@ -131,10 +144,10 @@ class Channel:
             delay = min(2 * delay, DELAY_LAST)
 
     async def _connect(self) -> _Line:
+        self._shown = self._token_now()
         async with asyncio.timeout(GREETING):
             _, line = await self._dial(lambda: _Line(self))
         assert isinstance(line, _Line)
-        self._shown = self._token() if callable(self._token) else self._token
         hello = msgspec.structs.replace(self._hello, token=self._shown)
         line.send(frame(Kind.HELLO, asking.encode(hello)))
         try:
@@ -148,6 +161,22 @@ class Channel:
         self._writable.set()
         self._owner.connected(welcome)
         return line
+
+    def _token_now(self) -> str:
+        if not callable(self._token):
+            return self._token
+        try:
+            token = self._token()
+        except Exception as problem:
+            # Whatever it is that the program has given us, it may well succeed the next time.
+            now = time.monotonic()
+            since = self._token_away = now if self._token_away is None else self._token_away
+            if now >= since + TOKEN_AWAY:
+                self._token_away = float("inf")
+                log.warning("%s: not connected: %s", self.address, problem)
+            raise _NoToken(str(problem) or type(problem).__name__) from problem
+        self._token_away = None
+        return token
 
     async def _by_address(
         self, protocol: Callable[[], asyncio.Protocol]
@@ -214,14 +243,20 @@ class Channel:
 
     def _turned_away(self, said: Goodbye) -> None:
         """The broker ends it: for good, unless there is a point in coming back."""
-        may_try = said.again or (callable(self._token) and self._shown != self._token())
-        if may_try and self._reconnect:
+        if self._reconnect and (said.again or self._has_another_token()):
             return
         self._final = (
             problem_of(said.error, [said.why])
             if said.error
             else Unreachable(str(self.address), said.why)
         )
+
+    def _has_another_token(self) -> bool:
+        """Is there one that was not shown, or may there be?"""
+        try:
+            return self._token_now() != self._shown
+        except _NoToken:
+            return True
 
     def _pressed(self, full: bool) -> None:
         (self._writable.clear if full else self._writable.set)()

@@ -14,16 +14,21 @@ from driftline.errors import FileRefused
 
 
 def token() -> str:
-    """What proves who we are: $DRIFTLINE_TOKEN, or what the file $DRIFTLINE_TOKEN_FILE holds now.
+    """What proves who we are: $DRIFTLINE_TOKEN, or what the file $DRIFTLINE_TOKEN_FILE holds now;
+    FileRefused if it holds none.
 
     There is no option for it: everybody on a machine can see the options of a process.
     """
     file = os.environ.get("DRIFTLINE_TOKEN_FILE")
     if file:
         try:
-            return Path(file).read_text().strip()
+            found = Path(file).read_text().strip()
         except (OSError, UnicodeDecodeError) as problem:
             raise FileRefused(file, None, f"no token: {problem}") from None
+        if not found:
+            # Somebody is about to write it: nobody names a file to prove nothing.
+            raise FileRefused(file, None, "no token: it is empty")
+        return found
     return os.environ.get("DRIFTLINE_TOKEN", "").strip()
 
 
