@@ -67,6 +67,16 @@ class InputConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         params = {name: value_from(one, f":{name}") for name, one in self.params.items()}
         return Standing.of(statement, params)
 
+    def check(self) -> None:
+        """Raise if it cannot be asked for."""
+        BrokerAddress.of(self.address)
+        durable_of(ANYONE, self.subscription)
+        if not self.subscription:
+            raise InvalidValue("events.broker.subscription", "a name", "none")
+        if self.distinct < 0:
+            raise InvalidValue("events.broker.distinct", "0 or more", str(self.distinct))
+        _ = self.standing
+
 
 class EventsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files below a directory; or a broker, or with a format that is neither, any source that Spark
@@ -193,13 +203,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if self.events.format is not None:
                 wanted = "a broker or a format of events, not both"
                 raise InvalidValue("events.format", wanted, self.events.format)
-            BrokerAddress.of(come.address)
-            durable_of(ANYONE, come.subscription)
-            if not come.subscription:
-                raise InvalidValue("events.broker.subscription", "a name", "none")
-            if come.distinct < 0:
-                raise InvalidValue("events.broker.distinct", "0 or more", str(come.distinct))
-            _ = come.standing
+            come.check()
         if go is not None:
             BrokerAddress.of(go.address)
             if not go.type or go.type.startswith(RESERVED):

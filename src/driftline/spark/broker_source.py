@@ -17,7 +17,10 @@ The broker keeps what is not committed, so a batch that Spark repeats has the sa
 
     number   long      of the durable subscription
     value    string    the event, a CloudEvent as JSON; null where there is but a gap
-    gap      boolean   is something missing before it?
+    gap      boolean   is something missing before it? Where there is but a gap: behind this number
+
+A subscription that the broker has lost is made again. How often that was is in the offsets too, so
+a gap is in Spark's log before that: whoever dies has told it, or whoever comes next does.
 
 Only the driver speaks with the broker, as whoever $DRIFTLINE_TOKEN says. Spark commits a batch when
 it plans the next: until then the broker keeps it. A pipeline does not wait for that (`arriving`).
@@ -78,19 +81,24 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what has numbers in (start, end]."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._said = _input(options)
-        self._limit = int(options.get("limit", _AT_ONCE))
+        self._said, self._limit = _input(options)
         self._taking: Taking | None = None
         self._held: list[Taken] = []
         """What was taken, and is not committed."""
+        self._is_all_now = False
         self._target: int | None = None
+        self._gaps: int | None = None
+        """How often a subscription was lost, with the time that is not yet in Spark's log."""
 
-    def _attached(self) -> Taking:
+    def _attached(self, known: Mapping[str, int]) -> Taking:
+        """Whoever takes; offsets that are known say whether there was something to be taken."""
         if self._taking is None:
             taking = Taking(self._said.address, self._said.authority)
             try:
                 # Spark says later what is committed; what comes again is known by its number.
-                taking.attach(self._said.subscription, self._said.standing)
+                taking.attach(
+                    self._said.subscription, self._said.standing, known=any(known.values())
+                )
             except BaseException:
                 taking.close()
                 raise
@@ -103,7 +111,7 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is kept now is all there is."""
-        self._target = self._attached().kept_up_to
+        self._is_all_now = True
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """So many rows."""
@@ -116,35 +124,58 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = limit.max_rows
         elif isinstance(limit, ReadAllAvailable):
             rows = 1 << 40
-        taking, first = self._attached(), start["number"]
+        taking, first = self._attached(start), start["number"]
+        if taking.is_lost and self._is_noted(start):
+            taking.renew(first)
+            self._target = None
+        if self._is_all_now and self._target is None:
+            self._target = taking.kept_up_to
         while len(self._between(first, None)) < rows:
             if self._target is None:
                 some = taking.take(_AT_ONCE)
             else:
-                some = self._taken_up_to(self._target)
+                some = self._taken_up_to(taking, self._target)
             self._held += some
             if not some:
                 break
         found = self._between(first, self._target)[:rows]
-        return {"number": found[-1].number} if found else start
+        if found:
+            return {**start, "number": found[-1].number}
+        if taking.is_lost:
+            self._gaps = start.get("gaps", 0) + 1
+            return {**start, "gaps": self._gaps}
+        return start
+
+    def _is_noted(self, start: Mapping[str, int]) -> bool:
+        """Does Spark know of the gap that a lost subscription is?"""
+        return start.get("gaps", 0) == self._gaps
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Rows]:
         """The rows, in one share."""
         first, last = start["number"], end["number"]
-        if first >= last:
-            return []
-        while self._attached().reached < last:
-            # It was planned by whoever came before.
-            self._held += self._taken_up_to(last)
-        return [Rows(_bytes_of(self._between(first, last)))]
+        rows: list[Taken] = []
+        if first < last:
+            taking = self._attached(end)
+            while taking.reached < last:
+                # It was planned by whoever came before.
+                if taking.is_lost:
+                    raise self._nothing_up_to(last)
+                self._held += self._taken_up_to(taking, last)
+            rows = self._between(first, last)
+        if end.get("gaps", 0) > start.get("gaps", 0):
+            rows.append(Taken(last, None, True))
+        return [Rows(_bytes_of(rows))] if rows else []
 
-    def _taken_up_to(self, number: int) -> list[Taken]:
+    def _taken_up_to(self, taking: Taking, number: int) -> list[Taken]:
         try:
-            return self._attached().take_up_to(number, _AT_ONCE)
+            return taking.take_up_to(number, _AT_ONCE)
         except TimeoutError:
-            why = f"{self._said.subscription} has nothing up to number {number}, which was there"
-            why += " before: has it lost its journal, or does another take it too?"
-            raise PipelineFailed(f"reading from {self._said.address}", why) from None
+            raise self._nothing_up_to(number) from None
+
+    def _nothing_up_to(self, number: int) -> PipelineFailed:
+        why = f"{self._said.subscription} has nothing up to number {number}, which was there"
+        why += " before: has it lost its journal, or does another take it too?"
+        return PipelineFailed(f"reading from {self._said.address}", why)
 
     def _between(self, first: int, last: int | None) -> list[Taken]:
         return [
@@ -160,7 +191,7 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, int]) -> None:
         """All up to here is done with: the broker need not keep it."""
         self._held = self._between(end["number"], None)
-        self._attached().acknowledge(end["number"])
+        self._attached(end).acknowledge(end["number"])
 
     def stop(self) -> None:
         """Leave the broker."""
@@ -169,8 +200,8 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._taking = None
 
 
-def _input(options: Mapping[str, str]) -> InputConfig:
-    """What the options say; InvalidValue for what they cannot."""
+def _input(options: Mapping[str, str]) -> tuple[InputConfig, int]:
+    """What the options say, and the limit; InvalidValue for what they cannot."""
     # Spark hands on all names as they were written, and knows no difference of case.
     said = {name.lower(): value for name, value in options.items()}
     for name in ("address", "subscription", "text"):
@@ -186,8 +217,15 @@ def _input(options: Mapping[str, str]) -> InputConfig:
     made = InputConfig(
         said["address"], said["subscription"], said["text"], params, said.get("authority")
     )
-    _ = made.standing
-    return made
+    made.check()
+    return made, _limit(said.get("limit", f"{_AT_ONCE}"))
+
+
+def _limit(text: str) -> int:
+    # No more than digits: int() takes " 1_000" too.
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text) > 0):
+        raise InvalidValue("limit", "a whole number, 1 or more", repr(text))
+    return int(text)
 
 
 def _bytes_of(rows: list[Taken]) -> bytes:
