@@ -332,8 +332,9 @@ def test_a_pipeline_proves_who_it_is_by_a_token_in_a_file_over_tls(tmp_path, mon
         out = OutConfig(config.out.path, broker=told)
         telling = Telling(msgspec.structs.replace(config, out=out))
         telling._publish([Event("alert", {"n": 5}, source="s", id="1")] * 2)
-        with pytest.raises(NotAllowed):
-            telling._publish([Event("quote", {"n": 5}, source="s", id="2")])
+        said = [Event("quote", {"n": 5}, source="s", id="2"), Event("alert", source="s", id="3")]
+        (letter,) = telling._publish(said)
+        assert (letter.id, letter.why) == ("2", "pipeline may not publish quote")
         telling.close()
         token.write_text("no token")
         with pytest.raises(NotAuthenticated):

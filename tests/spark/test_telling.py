@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 import driftline as dl
 from driftline.errors import Unreachable
+from driftline.language.cloudevents import event_from
 from driftline.model.event import Event
 from driftline.model.notification import Notification, NotificationKind
-from driftline.recorded.config import EventsConfig, OutConfig, OutputConfig, PipelineConfig
+from driftline.recorded.config import (
+    ChangesConfig,
+    EventsConfig,
+    OutConfig,
+    OutputConfig,
+    PipelineConfig,
+)
+from driftline.recorded.pages import Pages
+from driftline.recorded.recorder import Recorder
 from driftline.recorded.told import Row, table_of
 from driftline.spark import telling
 from driftline.spark.manifest import MATCHED, TOLD, Manifest
@@ -113,9 +124,10 @@ def test_events_are_published_whole_in_order_and_once_wherever_it_was_left(
 
         def dying(self, some, last=last, count=count):
             at = next(count)
-            publish(self, some if at < last else some[: len(some) // 2])
+            refused = publish(self, some if at < last else some[: len(some) // 2])
             if at >= last:
                 raise KeyboardInterrupt
+            return refused
 
         monkeypatch.setattr(Telling, "_publish", dying)
         one = Telling(config)
@@ -163,6 +175,142 @@ def test_what_needed_memory_is_published_as_values(tmp_path, broker):
     }
     assert second.attributes["told_old"] == '{"price":2.5}'
     assert second.attributes["told_key"] == '"IBM"'
+
+
+def test_what_the_broker_refuses_for_good_is_set_aside_and_holds_nothing_up(tmp_path, caplog):
+    """What is too large for it, and what can be no event at all."""
+    with Brokers(tmp_path) as brokers:
+        small = brokers.start("small", limits={"frame_bytes": 1 << 16})
+        config = pipeline(tmp_path, small, "refused")
+        read = Read(small, "refused")
+        rows = [
+            Row(seq, 0, ("v",), Notification(NotificationKind.CHANGE, {"text": text}, TIME))
+            for seq, text in enumerate(["before", "large" * 20_000, "between", "behind"])
+        ]
+        nameless = Notification(NotificationKind.CHANGE, {"": 1}, TIME)
+        rows.insert(3, Row(2, 1, ("v",), nameless))
+        files = write_tables([piece_of(TOLD, 0, table_of(rows))], config.out.path, "reformulate")
+        batch = Manifest("reformulate", 0, "refused", 0, 4, tuple(files))
+        config.checkpoint.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            one = Telling(config)
+            one.deliver([batch])
+            one.close()
+        found = [event.attributes["text"] for event in read.all()]
+    assert found == ["before", "between", "behind"]
+    status = _published(config, [batch])
+    assert (status.notifications, status.refused, status.lag) == (3, 2, 0)
+    lines = (config.checkpoint / "unpublished.jsonl").read_bytes().splitlines()
+    letters = {one["id"]: one for one in map(msgspec.json.decode, lines)}
+    assert len(lines) == len(letters) == 2
+    large = letters["reformulate/1/0/v"]
+    assert "at most" in large["why"]
+    assert event_from(large["event"]).attributes["told_to"] == "v"
+    assert letters["reformulate/2/1/v"]["event"]["data"]["told_seq"] == 2
+    assert "unpublished.jsonl" in caplog.text
+
+
+def test_attributes_of_others_are_not_taken_for_what_the_pipeline_says(tmp_path, broker):
+    config = pipeline(tmp_path, broker, "forged")
+    read = Read(broker, "forged")
+    rows = pa.RecordBatch.from_pydict(
+        {
+            "seq": pa.array([0], pa.int64()),
+            "ce_type": ["quote"],
+            "told_id": ["of another"],
+            "told_old": ['{"price": 1}'],
+            "told_to": ["another"],
+            "_told_to": ["a third"],
+            "_price": [1.5],
+            "subscriptions": pa.array([["a"]], pa.list_(pa.string())),
+        }
+    )
+    files = write_tables([piece_of(MATCHED, 0, rows)], config.out.path, "match")
+    changed = Notification(NotificationKind.CHANGE, {"told_key": "forged"}, TIME)
+    table = table_of([Row(1, 0, ("v",), changed)])
+    files += write_tables([piece_of(TOLD, 1, table)], config.out.path, "match")
+    one = Telling(config)
+    one.deliver([Manifest("match", 0, "forged", 0, 2, tuple(files))])
+    one.close()
+    first, second = read.all()
+    assert first.attributes == {
+        "_told_id": "of another",
+        "_told_old": '{"price": 1}',
+        "_told_to": "another",
+        "__told_to": "a third",
+        "_price": 1.5,
+        "told_kind": "event",
+        "told_type": "quote",
+        "told_to": "a",
+        "told_seq": 0,
+    }
+    assert second.attributes["_told_key"] == "forged"
+    assert "told_key" not in second.attributes
+
+
+def test_who_selects_columns_is_told_these_by_the_text_of_the_time(tmp_path, broker):
+    config = pipeline(tmp_path, broker, "columns")
+    read = Read(broker, "columns")
+    events = Path(config.events.path)
+    changes = tmp_path / "changes"
+    config = msgspec.structs.replace(config, changes=ChangesConfig(str(changes)))
+    for folder in (events, changes):
+        folder.mkdir()
+    some = "SELECT symbol, price * :by AS dear, env('mood') AS mood, ce_id FROM quote"
+    said = [
+        {"id": "a", "text": some, "params": {"by": 2}},
+        {"id": "b", "text": "SELECT * FROM quote"},
+    ]
+    later = [
+        {"id": "b", "text": "SELECT price FROM quote", "op": "restate"},
+        {"op": "set", "id": "a", "params": {"by": 4}},
+        {"op": "env", "name": "mood", "value": "bright"},
+    ]
+    quotes = [{"symbol": "IBM", "price": 9.5}, {"symbol": "SUN", "price": 3.0}]
+    with closing(Recorder(config)) as recorder:
+        for at, (asked, quote) in enumerate(zip([said, later], quotes, strict=True)):
+            write_lines(changes / f"{at}.jsonl", asked)
+            recorder.look(TIME)
+            event = {"specversion": "1.0", "type": "quote", "id": f"e{at}", "source": "s"}
+            write_lines(events / f"{at}.jsonl", [{**event, "data": quote}])
+            recorder.look(TIME)
+            if not at:
+                recorder.rebase_if_due(first=True)
+        assert [one.problem for one in recorder.sequence] == [None] * 4
+        end = recorder.sequence.end
+    assert [*Pages(config.checkpoint / "book").refused(0, end)] == []
+    whole = [{"symbol": "IBM", "price": 9.5}, {"symbol": "SUN", "price": 3.0}]
+    batches = []
+    for batch, seq in enumerate((2, 6)):
+        rows = pa.RecordBatch.from_pydict(
+            {
+                "seq": pa.array([seq], pa.int64()),
+                "ce_type": ["quote"],
+                **{name: [value] for name, value in whole[batch].items()},
+                "subscriptions": pa.array([["a", "b"]], pa.list_(pa.string())),
+            }
+        )
+        files = write_tables([piece_of(MATCHED, seq, rows)], config.out.path, "match")
+        first, end = ((0, 3), (3, 7))[batch]
+        batches.append(Manifest("match", batch, "columns", first, end, tuple(files)))
+    for some in (batches[:1], batches):
+        one = Telling(config)
+        one.deliver(some)
+        one.close()
+    found = [
+        {name: value for name, value in one.attributes.items() if not name.startswith("told_")}
+        for one in read.all()
+    ]
+    assert found == [
+        {"symbol": "IBM", "dear": 19.0},
+        {"symbol": "IBM", "price": 9.5},
+        {"symbol": "SUN", "dear": 12.0, "mood": "bright"},
+        {"price": 3.0},
+    ]
+
+
+def write_lines(file: Path, lines: list[dict[str, object]]) -> None:
+    file.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in lines))
 
 
 def test_what_was_told_before_can_be_passed_over(tmp_path, broker):

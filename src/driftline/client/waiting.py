@@ -130,6 +130,12 @@ class WaitingClient:
         """See `Client.publish_many`; `TimeoutError` if they are not all acknowledged in time."""
         return self._wait(self._there.publish_many(events, once=once), within)
 
+    def publish_each(
+        self, events: Iterable[Event], *, once: bool = False, within: float | None = None
+    ) -> list[DriftlineError | None]:
+        """See `Client.publish_each`; `TimeoutError` if they are not all answered in time."""
+        return self._wait(self._there.publish_each(events, once=once), within)
+
     def set(self, durable: str, params: Mapping[str, object], *, within: float = 10.0) -> int:
         """See `Client.set`."""
         return self._wait(self._there.set(durable, params, within=within))

@@ -78,9 +78,11 @@ class Pages:
             if first >= end:
                 (self._directory / f"refused-{first}").unlink()
 
-    def book(self) -> Book | None:
-        """The book as it stood at the last base; None: there was none yet."""
-        ends = self._ends("book")
+    def book(self, before: int | None = None) -> Book | None:
+        """The book as it stood at the last base, that holds at a number if one is said; None: there
+        was none yet.
+        """
+        ends = [end for end in self._ends("book") if before is None or end <= before]
         if not ends:
             return None
         book: Book = self._read(f"book-{ends[-1]}")  # type: ignore[assignment]

@@ -51,6 +51,8 @@ class PublishedStatus:
     address: str
     notifications: int
     lag: int
+    refused: int
+    """How many it refuses for good; they are set aside (see `letters`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ def _published(config: PipelineConfig, batches: list[Manifest]) -> PublishedStat
         if one.batch == reached.batch:
             lag -= reached.notifications
     total = sum(one.total for one in done.values())
-    return PublishedStatus(config.out.broker.address, total, lag)
+    refused = sum(one.refused for one in done.values())
+    return PublishedStatus(config.out.broker.address, total, lag, refused)
 
 
 def is_running(checkpoint: Path) -> bool:

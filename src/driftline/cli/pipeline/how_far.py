@@ -7,6 +7,7 @@ from dataclasses import asdict
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_facts, print_json, print_table
 from driftline.cli.pipeline.chosen import HERE, ConfigArgument, chosen
+from driftline.spark.letters import LETTERS
 from driftline.spark.status import Status, status_of
 
 
@@ -75,4 +76,6 @@ def _brokers(found: Status) -> dict[str, object]:
             )
     if go is not None:
         said["to broker"] = f"{go.notifications:,} notifications at {go.address}, {go.lag:,} behind"
+        if go.refused:
+            said["refused there"] = f"{go.refused:,} notifications, set aside in {LETTERS}"
     return said
