@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.processes import Running, served, until
+from tests.processes import SOON, Running, served, until
 
 HANDBOOK = Path(__file__).parents[2] / "docs" / "howto" / "secure.md"
 
@@ -94,6 +95,34 @@ def test_alice_is_told_what_she_may_see(driftline, handbook, london, token, tmp_
         assert shown not in process.err
     finally:
         sub.kill()
+
+
+@pytest.mark.parametrize("command", ["sub", "top"])
+def test_what_the_token_file_holds_now_is_shown_when_a_connection_is_made_again(
+    driftline, handbook, london, tmp_path, command
+):
+    process, address = london
+    words = {"sub": ("SELECT * FROM quote",), "top": ("--every", 0.1, "--json")}[command]
+    authority = ("--authority", handbook / "keys" / "ca.pem")
+    file = tmp_path / "token"
+    file.write_text(driftline("secure", "token", handbook / "keys", "alice").out)
+    shown = {"DRIFTLINE_TOKEN_FILE": str(file)}
+    running = Running(tmp_path, command, address, *words, *authority, **shown)
+    try:
+        if command == "sub":
+            until(lambda: "subscribed at" in running.err or running.process.poll() is not None)
+        else:
+            assert running.object()["brokers"][0]["up"]
+        file.write_text("no token any more")
+        process.process.send_signal(signal.SIGHUP)  # Everybody connects again.
+        if command == "sub":
+            assert running.wait() == 6, running.err
+        else:
+            end = time.monotonic() + SOON
+            while running.object()["brokers"][0]["up"]:
+                assert time.monotonic() < end, "it shows what the file held once"
+    finally:
+        running.kill()
 
 
 def test_who_shows_nothing_is_turned_away(driftline, handbook, london, monkeypatch):

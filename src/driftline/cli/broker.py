@@ -1,6 +1,7 @@
 """How do the commands that speak with a broker find it, and read what they are given?
 
-Who we are is proven by $DRIFTLINE_TOKEN, or by what the file $DRIFTLINE_TOKEN_FILE holds.
+Who we are is proven by $DRIFTLINE_TOKEN, or by what the file $DRIFTLINE_TOKEN_FILE holds whenever a
+connection is made.
 
 The address may be left out: then it is $DRIFTLINE_ADDRESS, or driftline://127.0.0.1:7400. A first
 word is taken for an address if it looks like one (`driftline://…`, `host:port`).
@@ -60,7 +61,8 @@ def connecting(address: str, authority: Path | None, within: float = 10.0) -> Co
 
     if authority is not None and not address.startswith("driftlines://"):
         raise typer.BadParameter("--authority is for an address with driftlines://")
-    return connect(address, token=token(), tls=authority_context(authority), within=within)
+    token()  # What cannot be read at all is said at once.
+    return connect(address, token=token, tls=authority_context(authority), within=within)
 
 
 def named_values(words: Iterable[str] | None, option: str) -> dict[str, Value]:

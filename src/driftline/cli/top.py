@@ -75,11 +75,12 @@ async def _look(
     from driftline.client.client import Client
     from driftline.client.watching import Watched, look_at
 
-    context, shown = authority_context(authority), token()
+    context = authority_context(authority)
+    token()  # What cannot be read at all is said at once.
 
     def open(address: str) -> Client:
         to = BrokerAddress.of(address)
-        return Client(to, token=shown, tls=context if to.tls else None, within=2.0)
+        return Client(to, token=token, tls=context if to.tls else None, within=2.0)
 
     brokers = [Watched(address, open) for address in where]
     try:
