@@ -103,6 +103,28 @@ def test_lines_say_what_was_told(driftline, tmp_path, london):
         sub.kill()
 
 
+def test_who_interrupts_what_is_published_is_told_how_much_was(driftline, tmp_path, london):
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(f'{{"type": "cut", "n": {n}}}\n' for n in range(2000)))
+    driftline("sub", london, "SELECT * FROM cut", "--durable", "cut", "--for", "0")
+    pub = Running(tmp_path, "pub", london, "--file", path, "--rate", "40", "--json")
+
+    def kept() -> int:
+        return driftline("durable", "show", london, "cut", "--json").data["kept"]
+
+    try:
+        until(lambda: kept() > 4)
+        pub.process.send_signal(signal.SIGINT)
+        facts = pub.object()
+        assert pub.wait() == 130
+    finally:
+        pub.kill()
+    assert 4 < facts["published"] < 2000
+    assert f"ended by Ctrl-C; {facts['published']} were published" in pub.err
+    # What was on its way is not known of.
+    assert facts["published"] <= kept() <= facts["published"] + 2
+
+
 def test_many_are_published_from_a_file_and_what_is_no_event_is_named(driftline, tmp_path, london):
     path = tmp_path / "events.jsonl"
     path.write_text(

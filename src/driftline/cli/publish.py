@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Numbered = tuple[int, Event | Problem]
 _SHOWN = 5
+INTERRUPTED = 130
+"""As of whatever a shell ends by Ctrl-C: it is not done."""
 _PIECE = 1000
 
 
@@ -62,6 +64,7 @@ def publish(
     A value is typed as in JSON: 9.5, true, "7", {"@time": "2026-01-31T09:30:00Z"}; other words are
     texts. Lines that are no events, or that the broker refuses, are passed over, counted, and the
     first of them named; it ends with 4 when all is done.
+    Ctrl-C ends it with 130, and it says how many were published.
     """
     address, rest = addressed(words or [])
     if (file is None) != bool(rest):
@@ -77,13 +80,14 @@ def publish(
         batches, total = read_events(file, default_type), count_events(file)
     work = _Work(batches, rate, once=once, alone=file is None)
 
-    async def publishing() -> None:
+    async def publishing() -> bool:
         async with connecting(address, authority, within) as client:
             with progress() as bars:
                 await work.do(client, bars, total)
+        return True
 
     begun = time.monotonic()
-    run_loop(publishing)
+    is_whole = run_loop(publishing)
     seconds = round(time.monotonic() - begun, 3)
     facts = {
         "broker": work.broker,
@@ -92,6 +96,11 @@ def publish(
         "seconds": seconds,
     }
     (print_json if json else print_facts)(facts)
+    if not is_whole:
+        said = f"ended by Ctrl-C; {work.published:,} were published"
+        more = f", and of the next {work.going:,} some may be" if work.going else ""
+        stderr.print(plain(said + more, "yellow"))
+        raise typer.Exit(INTERRUPTED)
     if work.refused:
         raise FileRefused(str(file), work.first, f"{work.refused} lines were not published")
 
@@ -109,6 +118,8 @@ class _Work:
         self.broker = ""
         self.published = 0
         self.refused = 0
+        self.going = 0
+        """How many are on their way."""
         self.first: int | None = None
 
     async def do(self, client: Client, bars: Progress, total: int | None) -> None:
@@ -121,7 +132,9 @@ class _Work:
             events = [one for one in map(self._event, batch) if one is not None]
             for at in range(0, len(events), piece):
                 some = events[at : at + piece]
+                self.going = len(some)
                 await self._publish(client, some)
+                self.going = 0
                 bars.update(task, completed=self.published + self.refused)
                 if self._rate is not None:
                     due = begun + self.published / self._rate
