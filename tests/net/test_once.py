@@ -12,6 +12,8 @@ import pytest
 import driftline as dl
 from driftline.broker.links import Role
 from driftline.errors import InvalidValue
+from driftline.net import server
+from tests.net.here import address, eventually, served
 from tests.net.processes import Brokers
 
 ALL = "SELECT * FROM paid"
@@ -98,6 +100,37 @@ def test_it_is_told_once_while_its_broker_is_killed_again_and_again(tmp_path: Pa
                 number = await publishing
             told = await read(one.address, number)
             assert told == Counter(f"order-{n}" for n in range(number))
+
+    run(test())
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_it_is_remembered_for_longer_than_whoever_has_published_it(
+    monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    """As when a driver is down for a day, and says again what it has not noted. What is published
+    otherwise is counted, and counts are forgotten.
+    """
+    monkeypatch.setattr(server, "PUBLISHER_REMEMBERED", 0.0)
+
+    async def test() -> None:
+        async with served() as here:
+            async with dl.connect(address(here)) as reader:
+                told = await reader.subscribe(ALL)
+                for many in (5, 10):
+                    async with dl.connect(address(here), name="driver") as client:
+                        await client.publish_many([paid(n) for n in range(many)], once=once)
+                    await eventually(lambda: "anyone~driver" not in here.guests)
+                    await eventually(lambda: "anyone~driver" not in here.broker.publishing.numbers)
+                await reader.publish(dl.Event("paid", {}, source="shop", id="end"))
+                found: Counter[str | None] = Counter()
+                async for one in told:
+                    assert one.event is not None
+                    if one.event.id == "end":
+                        break
+                    found[one.event.id] += 1
+            assert len(found) == 10
+            assert (set(found.values()) == {1}) is once
 
     run(test())
 
