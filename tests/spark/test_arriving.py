@@ -404,6 +404,12 @@ WRONG = {
         "format='rate'\n[events.broker]\naddress='b'\nsubscription='a'\ntext='SELECT *'",
         "",
     ),
+    "no events": (
+        "[events.broker]\naddress='b'\nsubscription='a'\ntext='SELECT *'\ndistinct=-1",
+        "",
+    ),
+    "interval": ("", "[run]\ninterval=-1"),
+    "no number": ("", "[run]\ninterval=nan"),
     "out": ("", "[out.broker]\naddress='b'\ntype='$mine'"),
     "out address": ("", "[out.broker]\naddress='http://b'"),
 }

@@ -22,6 +22,7 @@ Paths are seen from where the file is. Everything has a default but the two path
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tomllib
 from pathlib import Path
@@ -187,6 +188,8 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidValue("run.shards", "from 1 to 10,000", str(places.shards))
         if self.run.events_per_batch < 1:
             raise InvalidValue("run.events_per_batch", "1 or more", str(self.run.events_per_batch))
+        if not 0 <= self.run.interval < math.inf:
+            raise InvalidValue("run.interval", "seconds, 0 or more", str(self.run.interval))
         if not self.order.lateness >= 0:
             raise InvalidValue("order.lateness", "0 or more", str(self.order.lateness))
         self._check_brokers()
