@@ -24,7 +24,7 @@ ENVIRONMENT.pop("DRIFTLINE_ADDRESS", None)
 class Running:
     """A command that runs; its standard error goes to a file."""
 
-    def __init__(self, folder: Path, *words: object, **env: str) -> None:
+    def __init__(self, folder: Path, *words: object, cwd: Path | None = None, **env: str) -> None:
         self._errors = folder / f"stderr-{time.monotonic_ns()}"
         with open(self._errors, "wb") as errors:
             self.process = subprocess.Popen(
@@ -33,6 +33,7 @@ class Running:
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
                 text=True,
+                cwd=cwd,
                 env={**ENVIRONMENT, **env},
             )
         self.pid = self.process.pid

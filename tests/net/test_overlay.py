@@ -3,15 +3,19 @@
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 import driftline as dl
-from driftline.errors import FileRefused
+from driftline.errors import FileRefused, NotAuthenticated
+from driftline.net.authority import create, sign_broker, sign_token
 from driftline.net.config import read_config
 from driftline.net.overlay import read_plan, toml_of
 from driftline.net.overlay_state import is_up, read_state
@@ -53,12 +57,17 @@ LINK = '[[links]]\nbetween = ["{}", "{}"]\n'
     [
         ("", "tables [brokers.NAME]"),
         ("x = ", "no TOML"),
-        ("x = 1\n" + TWO, "only advertised"),
+        ("x = 1\n" + TWO, "only access, advertised"),
         ("journals = 1\n" + TWO, "journals"),
         ("[brokers]\na = 1", "brokers.a"),
         ("[brokers.'a/b']", "names of letters"),
         ("[brokers.a]\npeers = []", "see links"),
         ("[brokers.a]\nport = 1", "configuration"),
+        ("[brokers.a]\njournal = 'postgresql://me:secret@h/db'", "a.journal: wanted no password"),
+        ("[brokers.a.tls]", "brokers.a.tls: wanted at least certificate, key"),
+        ("[tokens]\n[brokers.a]", "brokers.a.tokens: wanted at least key"),
+        ("[tls.certificate]\nx = 1\n[brokers.a.tls]\nkey = 'k'", "a.tls.certificate: wanted the"),
+        ("[brokers.a.tls]\ncertificate = 7\nkey = 'k'", "a.tls.certificate: wanted the name"),
         (TWO + LINK.format("a", "c"), "two of a, b"),
         (TWO + LINK.format("a", "a"), "two of a, b"),
         (TWO + LINK.format("a", "b") + 'role = "boss"', "role"),
@@ -76,6 +85,24 @@ def test_a_file_that_says_no_overlay_is_refused_with_the_reason(tmp_path, text, 
     with pytest.raises(FileRefused) as refused:
         read_plan(path)
     assert problem in str(refused.value)
+
+
+def test_what_is_written_comes_back_whatever_letters_it_has(tmp_path):
+    folder = tmp_path / "\N{PERSONAL COMPUTER} \x7f"
+    folder.mkdir()
+    path = folder / "overlay.toml"
+    path.write_text('journals = "\N{FIRE}"\n[brokers.a]\nlisten = "0.0.0.0:7400"')
+    said = read_plan(path).brokers["a"]
+    path.write_text(toml_of(said))
+    config = read_config(path, environment={})
+    assert config.journal == str(folder / "\N{FIRE}" / "a.journal")
+
+
+def test_a_broker_that_listens_everywhere_is_dialled_on_this_machine(tmp_path):
+    path = tmp_path / "overlay.toml"
+    path.write_text("[brokers.a]\n[brokers.b]\nlisten = '0.0.0.0:7400'\n" + LINK.format("a", "b"))
+    (peer,) = read_plan(path).brokers["a"]["peers"]
+    assert peer["address"] == "127.0.0.1:7400"
 
 
 def readme_program():
@@ -223,6 +250,105 @@ def test_brokers_end_when_their_supervisor_is_killed(tmp_path):
     while Path(f"/proc/{broker['process']}").exists() and not _is_zombie(broker["process"]):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+CLOSED = """
+journals = "journals"
+access = "access.toml"
+
+[tls]
+authority = "keys/ca.pem"
+
+[tokens]
+key = "keys/tokens.pub"
+
+[brokers.a.tls]
+certificate = "keys/broker-a.pem"
+key = "keys/broker-a.key"
+
+[brokers.b.tls]
+certificate = "keys/broker-b.pem"
+key = "keys/broker-b.key"
+
+[[links]]
+between = ["a", "b"]
+"""
+GRANTS = """
+[[grants]]
+who = ["alice"]
+may = ["publish", "subscribe"]
+on = ["quote"]
+attributes = ["*"]
+[[grants]]
+who = ["watch"]
+may = ["operate"]
+"""
+
+
+def closed_overlay(folder, name="overlay.toml"):
+    """A file whose brokers want proofs from everybody, and the folder of who signs them."""
+    keys = folder / "keys"
+    create(keys)
+    for one in "ab":
+        sign_broker(keys, one, ["127.0.0.1"])
+    (folder / "access.toml").write_text(GRANTS)
+    file = folder / name
+    file.write_text(CLOSED)
+    return file, keys
+
+
+def test_closed_brokers_are_joined_and_looked_after_like_any(tmp_path):
+    file, keys = closed_overlay(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    up = Running(tmp_path, "overlay", "up", file, "--json", cwd=elsewhere)
+    try:
+        found = up.object()
+        assert all(one["up"] for one in (*found["brokers"], *found["links"]))
+        here, there = (one["address"] for one in found["brokers"])
+        assert here.startswith("driftlines://")
+        trust = ssl.create_default_context(cafile=keys / "ca.pem")
+        alice = {"tls": trust, "token": sign_token(keys, "alice", time.time())}
+        with dl.connect(here, **alice) as at_a, dl.connect(there, **alice) as at_b:
+            s = at_b.subscribe("SELECT * FROM quote WHERE price < 10")
+            at_a.publish(dl.Event("quote", {"price": 9}))
+            assert s.next(SOON).values == {"price": 9}
+        with pytest.raises(NotAuthenticated), dl.connect(here, tls=trust):
+            pass
+        # What is looked at to know whether links are up is not open to everybody either.
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(found["brokers"][0]["health"])
+        watch = sign_token(keys, "watch", time.time())
+        words = ("top", file, "--once", "--json", "--every", "0.1", "--authority", keys / "ca.pem")
+        top = Running(tmp_path, *words, DRIFTLINE_TOKEN=watch)
+        assert [one["up"] for one in top.object()["brokers"]] == [True, True]
+        assert top.wait() == 0, top.err
+        state = file.with_suffix(".run")
+        os.kill(at(found, "b")["process"], signal.SIGKILL)
+        until(lambda: not all(one["up"] for one in read_state(state)["links"]))
+        until(lambda: at(read_state(state), "b")["restarts"] == 1, READY)
+        until(lambda: all(one["up"] for one in read_state(state)["links"]), READY)
+    finally:
+        code = up.end()
+    assert code == 0, up.err
+    assert "Traceback" not in up.err
+
+
+def test_what_all_brokers_are_told_and_what_one_is_told_add_up(tmp_path):
+    file, keys = closed_overlay(tmp_path)
+    more = "[limits]\nrate = 5\ndurable = 7\n[brokers.b.limits]\nrate = 6\n"
+    file.write_text(CLOSED + more)
+    brokers = read_plan(file).brokers
+    assert brokers["a"]["limits"] == {"rate": 5, "durable": 7}
+    assert brokers["b"]["limits"] == {"rate": 6, "durable": 7}
+    for name, said in brokers.items():
+        path = tmp_path / "elsewhere.toml"
+        path.write_text(toml_of(said))
+        config = read_config(path, environment={})
+        assert config.access == tmp_path / "access.toml"
+        assert config.tokens.key == keys / "tokens.pub"
+        assert config.tls.certificate == keys / f"broker-{name}.pem"
+        assert config.tls.authority == keys / "ca.pem"
 
 
 def _is_zombie(process):

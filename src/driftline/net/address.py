@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from driftline.errors import CannotListen, InvalidValue
@@ -44,6 +45,15 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def reached(self) -> Address:
+        """Where this machine reaches whoever listens here: all addresses are none to go to."""
+        with suppress(ValueError):
+            one = ipaddress.ip_address(self.host)
+            if one.is_unspecified:
+                return Address("127.0.0.1" if one.version == 4 else "::1", self.port)
+        return self
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -162,6 +162,11 @@ class Sources(NamedTuple):
         return said
 
 
+def placed(said: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The same settings; files are looked for from `base` on, wherever they are said then."""
+    return Sources(_flat(said), {}, {}).together(base)
+
+
 def _put(said: dict[str, Any], name: str, value: object) -> None:
     table, dot, inner = name.partition(".")
     if dot and table in TABLES:
@@ -212,19 +217,24 @@ def sources_of(
         },
         {name: value for name, value in (given or {}).items() if value is not None},
     )
-    for some in (sources.file, sources.given):
-        journal = some.get("journal")
-        if isinstance(journal, str) and has_password(journal):
-            wanted = "no password: that comes by DRIFTLINE_JOURNAL, PGPASSWORD or PGPASSFILE"
-            came = "one, or an @ in a parameter, which is written %40"
-            raise InvalidValue("journal", wanted, came)
+    check_no_password(sources.file)
+    check_no_password(sources.given)
     return sources
+
+
+def check_no_password(said: Mapping[str, Any]) -> None:
+    """Refuse settings that are copied about, or that everybody sees, and say a password."""
+    journal = said.get("journal")
+    if isinstance(journal, str) and has_password(journal):
+        wanted = "no password: that comes by DRIFTLINE_JOURNAL, PGPASSWORD or PGPASSFILE"
+        came = "one, or an @ in a parameter, which is written %40"
+        raise InvalidValue("journal", wanted, came)
 
 
 def _flat(said: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in said.items():
-        if name in TABLES and isinstance(value, Mapping):
+        if name in TABLES and isinstance(value, Mapping) and value:
             flat |= {f"{name}.{inner}": one for inner, one in value.items()}
         else:
             flat[name] = value

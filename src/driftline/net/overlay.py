@@ -1,24 +1,33 @@
 """Which brokers, joined how, is an overlay on this machine made of? One TOML file says it.
 
     journals = "journals"              # a folder for what is durable; without it nothing survives
-    advertised = false                 # for all brokers, as is [limits]
+    advertised = false                 # for all brokers, as are access and the tables but [http]
+    access = "access.toml"
 
-    [tls]                              # optional; as in the file of one broker
-    certificate = "overlay.pem"
-    key = "overlay.key"
-    authority = "ca.pem"
+    [tls]                              # as in the file of one broker
+    authority = "keys/ca.pem"
 
-    [brokers.london]
+    [tokens]
+    key = "keys/tokens.pub"
+
+    [brokers.london]                   # whatever one broker can be told, but name and peers;
     listen = "127.0.0.1:7400"          # without it, or with port 0: any port that is free
 
-    [brokers.paris]                    # whatever one broker can be told, but name and peers
+    [brokers.london.tls]               # what it says of a table is added to what all are told
+    certificate = "keys/broker-london.pem"
+    key = "keys/broker-london.key"
+
+    [brokers.paris.tls]
+    certificate = "keys/broker-paris.pem"
+    key = "keys/broker-paris.key"
 
     [[links]]
     between = ["london", "paris"]      # the first dials
     role = "peer"                      # what the second is to the first: peer, master, client, mesh
 
-Paths are looked for from the file's folder on. Only `mesh` links may form a circle: over others an
-event would come around again.
+Paths are looked for from the file's folder on. With an authority each certificate must name its
+broker, as those of `driftline secure broker` do, and the host that it listens on. Only `mesh` links
+may form a circle: over others an event would come around again.
 """
 
 from __future__ import annotations
@@ -37,11 +46,13 @@ from driftline.broker.links import Role
 from driftline.errors import CannotListen, FileRefused, InvalidValue
 from driftline.model.value import show
 from driftline.net.address import Address
-from driftline.net.config import config_of, role_of
+from driftline.net.config import TABLES, check_known, check_no_password, config_of, placed, role_of
 from driftline.net.link import OTHER_END
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_KNOWN = {"journals", "advertised", "limits", "tls", "brokers", "links"}
+# What all brokers can be told at once; where one listens is its own.
+_COMMON = ("advertised", "access", *(name for name in TABLES if name != "http"))
+_KNOWN = {"journals", "brokers", "links", *_COMMON}
 # Below those that systems give to whoever dials: one that is free now is free after a crash too.
 _PORTS = range(20_000, 32_000)
 
@@ -87,16 +98,14 @@ def read_plan(file: Path) -> Plan:
 
 
 def _plan(said: Mapping[str, Any], file: Path) -> Plan:
-    if unknown := said.keys() - _KNOWN:
-        wanted = f"only {', '.join(sorted(_KNOWN))}"
-        raise InvalidValue("overlay", wanted, ", ".join(sorted(unknown)))
+    check_known(said, _KNOWN, "overlay")
     brokers = said.get("brokers")
     if not isinstance(brokers, Mapping) or not brokers:
         raise InvalidValue("overlay", "tables [brokers.NAME]", show(brokers))
     links = tuple(_link(one, brokers) for one in _list(said.get("links", []), "links"))
     _check_links(links)
     base = file.parent.resolve()
-    common = {name: said[name] for name in ("advertised", "limits", "tls") if name in said}
+    common = {name: said[name] for name in _COMMON if name in said}
     if "journals" in said and not isinstance(said["journals"], str):
         raise InvalidValue("journals", "a folder", show(said["journals"]))
     folder = base / said["journals"] if "journals" in said else None
@@ -112,20 +121,35 @@ def _plan(said: Mapping[str, Any], file: Path) -> Plan:
             "name": name,
             "journal": journal,
             "health": "127.0.0.1:0",
-            **common,
-            **one,
+            **_together(common, one),
             "listen": str(listen),
         }
     for link in links:
         there = {"name": link.dialled, "role": str(link.role)}
-        there["address"] = found[link.dialled]["listen"]
+        there["address"] = str(Address.of(found[link.dialled]["listen"]).reached)
         here = {"name": link.dialling, "role": str(OTHER_END[link.role])}
         found[link.dialling].setdefault("peers", []).append(there)
         found[link.dialled].setdefault("peers", []).append(here)
-    for one in found.values():
-        _with_whole_paths(one, base)
-        config_of(one, base)  # Or it is refused here, and not by a process.
+    # Paths that hold wherever the file of a broker is written.
+    found = {name: placed(one, base) for name, one in found.items()}
+    for name, one in found.items():
+        try:
+            check_no_password(one)
+            config_of(one)  # Or it is refused here, and not by a process.
+        except InvalidValue as problem:
+            where = f"brokers.{name}.{problem.where}"
+            raise InvalidValue(where, problem.wanted, problem.came) from None
     return Plan(file, found, links)
+
+
+def _together(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What a broker is told: all that is its own, and of what is for all brokers the rest."""
+    both = {**common, **own}
+    for name in TABLES:
+        of_all, of_one = common.get(name), own.get(name)
+        if isinstance(of_all, Mapping) and isinstance(of_one, Mapping):
+            both[name] = {**of_all, **of_one}
+    return both
 
 
 def _list(said: object, where: str) -> list[Any]:
@@ -192,14 +216,6 @@ def _free_port(host: str, taken: set[int]) -> int:
     raise CannotListen(host, why)
 
 
-def _with_whole_paths(said: dict[str, Any], base: Path) -> None:
-    """Paths that hold wherever the file of a broker is written."""
-    if isinstance(said.get("tls"), Mapping):
-        said["tls"] = {name: str(base / str(path)) for name, path in said["tls"].items()}
-    if isinstance(said["journal"], str) and ":" not in said["journal"]:
-        said["journal"] = str(base / said["journal"])
-
-
 def toml_of(said: Mapping[str, Any]) -> str:
     """Settings as a TOML file: plain ones, tables, and lists of tables.
 
@@ -223,5 +239,9 @@ def toml_of(said: Mapping[str, Any]) -> str:
 
 
 def _lines(said: Mapping[str, Any]) -> str:
-    # A string, a number or a truth value is the same in JSON as in TOML.
-    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in said.items())
+    return "\n".join(f"{name} = {_written(value)}" for name, value in said.items())
+
+
+def _written(value: object) -> str:
+    # As in JSON, but that JSON writes what is beyond 16 bits as two halves, and DEL as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f")

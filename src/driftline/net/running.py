@@ -6,16 +6,19 @@ acknowledged either: that is what the journal is for. A broker whose journal is 
 by itself.
 
 `with_parent`: it also ends when its standard input does, which is how one that another process has
-started notices that this one has gone.
+started notices that this one has gone. Whatever comes there is answered on standard output with
+which links are up, a JSON object on a line.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from driftline.errors import DriftlineError
 from driftline.net.config import Config
@@ -67,11 +70,11 @@ async def run(
         first = loop.time()
         asked.set()
 
+    server = Server(config, doors)
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, ask, signal.Signals(one).name)
     if with_parent:
-        loop.add_reader(sys.stdin, _read_or_end, loop, ask)
-    server = Server(config, doors)
+        loop.add_reader(sys.stdin, _answer_or_end, server, loop, ask)
     slow = loop.call_later(_SLOW, _say_slow, _is_first())
     beginning = loop.create_task(server.start())
     ending = loop.create_task(asked.wait())
@@ -104,8 +107,14 @@ def _reload(server: Server, again: Callable[[], Config]) -> None:
         server.log.error("goes on as before", problem=problem)
 
 
-def _read_or_end(loop: asyncio.AbstractEventLoop, ask: Callable[[str], None]) -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
+def _answer_or_end(
+    server: Server, loop: asyncio.AbstractEventLoop, ask: Callable[[str], None]
+) -> None:
+    if os.read(sys.stdin.fileno(), 4096):
+        up = {link.name: link.is_up for link in server.links.values()}
+        with suppress(OSError):  # Who asked may have gone since: then nothing comes any more.
+            os.write(sys.stdout.fileno(), json.dumps(up).encode() + b"\n")
+    else:
         loop.remove_reader(sys.stdin)
         ask("who started it has gone")
 

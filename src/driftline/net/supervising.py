@@ -1,9 +1,9 @@
 """How are the brokers of an overlay started, watched, restarted and ended?
 
 Each is a process of its own, `driftline serve` with a file that is written for it. It says on its
-standard output when it is ready; after that its health page is asked twice a second, which says
-which links are up. One that dies is started again, later each time. When the supervisor dies,
-whatever way, their standard input ends, and they end too.
+standard output when it is ready; after that it is asked there twice a second which links are up:
+its health page may be closed to us. One that dies is started again, later each time. When the
+supervisor dies, whatever way, their standard input ends, and they end too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from driftline.errors import BrokerFailed, Unreachable
+from driftline.net.address import Address
 from driftline.net.overlay import Plan, toml_of
 from driftline.net.overlay_state import Lock, remove_state, write_state
 
@@ -28,6 +28,8 @@ DELAY_LAST = 30.0
 STEADY = 60.0
 """A broker that was up for so long is started again without delay, as if it had never died."""
 ENDING = 15.0
+PATIENCE = 5.0
+"""Whoever does not answer for so long is taken for away."""
 
 Say = Callable[[str], None]
 
@@ -37,7 +39,7 @@ class Process:
 
     def __init__(self, name: str, said: dict[str, Any], folder: Path, tls: bool) -> None:
         self.name = name
-        self.address = f"driftline{'s' if tls else ''}://{said['listen']}"
+        self.address = f"driftline{'s' if tls else ''}://{Address.of(said['listen']).reached}"
         self.file = folder / f"{name}.toml"
         self.log = folder / f"{name}.log"
         self.journal = str(said["journal"])
@@ -46,6 +48,7 @@ class Process:
         self.links: dict[str, bool] = {}
         self.restarts = 0
         self.process: asyncio.subprocess.Process | None = None
+        self._is_asked = False
         self.file.write_text(toml_of(said) + "\n")
 
     async def start(self, command: Sequence[str]) -> None:
@@ -63,6 +66,7 @@ class Process:
                 # Ctrl-C is for the supervisor, which ends them in order.
                 start_new_session=True,
             )
+        self._is_asked = False
         assert self.process.stdout is not None
         if line := await self.process.stdout.readline():
             self.facts = json.loads(line)
@@ -77,15 +81,21 @@ class Process:
         return "it ended without a word"
 
     async def look(self) -> None:
-        """Ask its health page which links are up."""
-        if self.facts is None or not self.facts["health"]:
+        """Ask it which links are up."""
+        process = self.process
+        if self.facts is None or process is None:
             return
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            status = await asyncio.wait_for(_get(self.facts["health"]), 5.0)
+            if not self._is_asked:
+                # Once, until it answers: so neither can ever have to wait for the other to read.
+                process.stdin.write(b"\n")
+                self._is_asked = True
+            self.links = json.loads(await asyncio.wait_for(process.stdout.readline(), PATIENCE))
+            self._is_asked = False
         except (OSError, TimeoutError, ValueError):
             self.links = dict.fromkeys(self.links, False)
-            return
-        self.links = {one["broker"]: one["up"] for one in status["links"]}
 
     def state(self) -> dict[str, Any]:
         """What there is, for whoever asks."""
@@ -113,18 +123,6 @@ class Process:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-
-
-async def _get(url: str) -> Any:
-    """A page, as JSON."""
-    parts = urlsplit(url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    try:
-        writer.write(f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
-        answer = await reader.read()
-    finally:
-        writer.close()
-    return json.loads(answer.partition(b"\r\n\r\n")[2])
 
 
 class Supervisor:
