@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import driftline as dl
-from driftline.net.config import config_of
 from tests.access.test_matrix import ROOT
-from tests.net.here import served
+from tests.net.here import configured, served
 from tests.net.secured import Authority, client_of, closed
 
 ACCESS = f"""{ROOT}
@@ -87,7 +86,7 @@ attributes = {seen}
                 await alice.durables.keep("probe", "SELECT * FROM q WHERE secret > 40")
                 await alice.durables.keep("mine", "SELECT * FROM q WHERE x > 0")
             file.write_text(ROOT + grants.format(seen='["x"]'))
-            server.reload(config_of({"name": "b", "listen": "127.0.0.1:0", **said}))
+            server.reload(configured(**said))
             async with (
                 client_of(server, authority.token("root")) as root,
                 client_of(server, authority.token("alice")) as alice,

@@ -15,12 +15,11 @@ from driftline.broker.access import Anyone, Granted
 from driftline.broker.grants import grants_of
 from driftline.broker.letters import Letter
 from driftline.errors import NotAllowed
-from driftline.net.config import config_of
 from driftline.net.server import Server
 from driftline.net.withheld import is_withheld
 from tests.access.test_matrix import ROOT
 from tests.handlers.receiver import Receiver, status
-from tests.net.here import eventually, served
+from tests.net.here import configured, eventually, served
 from tests.net.secured import Authority, client_of
 
 BOTH, LESS = '["price", "secret"]', '["price"]'
@@ -72,7 +71,7 @@ async def granting(
 
         def reload(access: str) -> None:
             file.write_text(ROOT + access)
-            server.reload(config_of({"name": "b", "listen": "127.0.0.1:0", **said}))
+            server.reload(configured(**said))
 
         yield server, reload
 

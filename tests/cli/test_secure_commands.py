@@ -157,6 +157,24 @@ def test_lists_are_read_anew_on_sighup(driftline, handbook, london, token):
     until(lambda: driftline(*words).code == 6)
 
 
+def test_on_sighup_what_cannot_change_is_refused_with_all_beside_it(
+    driftline, handbook, london, token
+):
+    process, address = london
+    token("feed")
+    words = ("pub", address, "quote", "price=1", "--authority", handbook / "keys" / "ca.pem")
+    file, access = handbook / "london.toml", handbook / "access.toml"
+    before, grants = file.read_text(), access.read_text()
+    access.write_text("")
+    file.write_text(before.replace("[tls]", "[limits]\nrate = 5\n[tls]"))
+    process.process.send_signal(signal.SIGHUP)
+    until(lambda: "goes on as before" in process.err)
+    assert "limits.rate: wanted what this broker began with" in process.err
+    assert driftline(*words).code == 0
+    file.write_text(before)
+    access.write_text(grants)
+
+
 def test_every_setting_is_shown_with_where_it_comes_from(driftline, handbook, monkeypatch):
     monkeypatch.setenv("DRIFTLINE_LIMITS_RATE", "500")
     monkeypatch.setenv("DRIFTLINE_JOURNAL", "postgresql://me:secret@host/db")

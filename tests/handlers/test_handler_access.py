@@ -9,10 +9,9 @@ import pytest
 
 import driftline as dl
 from driftline.errors import InvalidValue, LimitReached, NotAllowed, NotSupported
-from driftline.net.config import config_of
 from driftline.net.running import facts_of
 from tests.handlers.receiver import Receiver
-from tests.net.here import address, eventually, served
+from tests.net.here import address, configured, eventually, served
 from tests.net.secured import Authority, client_of, closed
 
 KEY = "g3heim"
@@ -91,7 +90,7 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
             less = authority.folder / "less.toml"
             less.write_text(access.replace("in/alice/*", "in/alice/y"))
             said = {"listen": "127.0.0.1:0", "access": str(less), "tokens": authority.tokens()}
-            server.reload(config_of({**said, "webhooks": hooks(receiver)}))
+            server.reload(configured(**{**said, "webhooks": hooks(receiver)}))
             await eventually(lambda: alice.is_connected and feed.is_connected)
             await feed.publish(dl.Event("quote", {"symbol": "IBM", "price": 8}))
             while not (one := await alice.durables.get("alerts")).failing:
@@ -103,7 +102,7 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
             # And where webhooks may go counts from then on too.
             less.write_text(access)
             elsewhere = {"allow": ["https://hooks.example.org/"]}
-            server.reload(config_of({**said, "webhooks": elsewhere}))
+            server.reload(configured(**{**said, "webhooks": elsewhere}))
             while "may go to" not in (await alice.durables.get("alerts")).failing:
                 await asyncio.sleep(0.02)
             assert len(receiver.posts) == 1

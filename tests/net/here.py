@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from driftline.gateway.doors import doors_of
-from driftline.net.config import config_of
+from driftline.net.config import Config, config_of
 from driftline.net.server import Server
 
 
@@ -18,7 +18,7 @@ async def served(**said: Any) -> AsyncIterator[Server]:
     uncaught: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: uncaught.append(context))
-    config = config_of({"name": "b", "listen": "127.0.0.1:0", **said})
+    config = configured(**said)
     server = Server(config, doors_of(config))
     await server.start()
     try:
@@ -26,6 +26,11 @@ async def served(**said: Any) -> AsyncIterator[Server]:
     finally:
         await server.drain(5)
     assert not uncaught, uncaught
+
+
+def configured(**said: Any) -> Config:
+    """What a broker on a free port is told."""
+    return config_of({"name": "b", "listen": "127.0.0.1:0", **said})
 
 
 def address(server: Server) -> str:

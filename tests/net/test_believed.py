@@ -21,14 +21,12 @@ from driftline.client.client import Client
 from driftline.errors import NotAuthenticated, Unreachable
 from driftline.net.authority import sign_broker, sign_party
 from driftline.net.certificates import broker_uri, names_broker, party_uri
-from driftline.net.config import config_of
-from driftline.net.journal import open_journal
 from driftline.net.server import Server
 from driftline.net.tls import trusting
 from driftline.net.tokens import Tokens, Verifier
 from driftline.wire import asking
 from driftline.wire.stream import Frames, Kind, frame
-from tests.net.here import eventually, http, served
+from tests.net.here import configured, eventually, http, served
 from tests.net.secured import Authority, client_of, closed
 from tests.net.test_tokens import EVERYTHING
 
@@ -226,7 +224,7 @@ def test_with_another_authority_whoever_was_believed_by_the_first_is_not_any_mor
             reader, writer = await dialled(server, showing(authority, broker))
             writer.write(linked(server, "london"))
             await eventually(lambda: link.is_up and len(server.strangers) == 1)
-            server.reload(config_of({**said, "tls": another.tls("a")}))
+            server.reload(configured(**{**said, "tls": another.tls("a")}))
             for one in (reader, strange, early):
                 await the_end(one)
             await eventually(lambda: not link.is_up)
@@ -262,9 +260,9 @@ def test_links_are_made_anew_when_certificates_are_read_anew(authority, reloaded
                 await eventually(lambda: a.links["b"].is_up and b.links["a"].is_up)
                 before = a.links["b"]._wire, b.links["a"]._wire
                 if reloaded == "the one that is dialled":
-                    a.reload(config_of({**said, "listen": "127.0.0.1:0"}))
+                    a.reload(configured(**said))
                 else:
-                    b.reload(config_of({**others, "listen": "127.0.0.1:0"}))
+                    b.reload(configured(**others))
                 for link, wire in zip((a.links["b"], b.links["a"]), before, strict=True):
                     await eventually(lambda link=link, wire=wire: link._wire not in (None, wire))
 
@@ -293,37 +291,11 @@ def test_an_authority_that_is_added_or_removed_counts_from_then_on(authority, ad
 
         async with served(**said, tls=first) as server:
             assert await is_believed(server) is not added
-            server.reload(config_of({**said, "tls": second}))
+            server.reload(configured(**{**said, "tls": second}))
             assert await is_believed(server) is added
             # A token is enough as ever, and no certificate.
             async with client_of(server, authority.token("bob"), tls=authority.trust()) as bob:
                 await bob.publish(dl.Event("q", {"x": 1}))
-
-    run(test)
-
-
-# Whether it must be proven at all
-
-
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_whether_publishers_wait_for_the_journal_changes_with_who_is_let_in(
-    authority, tmp_path, is_closed
-):
-    """How soon they are answered says nothing, from when it must not."""
-
-    async def test():
-        journal = str(tmp_path / "journal.db")
-        said = {"name": "a", "listen": "127.0.0.1:0", "journal": journal}
-        believing = {**said, "tokens": authority.tokens()}
-        first, second = (said, believing) if is_closed else (believing, said)
-        async with served(**first) as server:
-            server.reload(config_of(second))
-            async with client_of(server, authority.token("alice")) as alice:
-                # Nobody wants it, and nothing of it is kept.
-                await alice.publish(dl.Event("q", {"x": 1}))
-        found = open_journal(journal, "a")
-        assert (("evenly",) in found.load()) is is_closed
-        found.close()
 
     run(test)
 

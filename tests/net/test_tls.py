@@ -19,7 +19,7 @@ from driftline.net import authority as signing
 from driftline.net.authority import sign_party
 from driftline.net.config import config_of
 from driftline.net.server import Server
-from tests.net.here import eventually, served
+from tests.net.here import configured, eventually, served
 from tests.net.secured import Authority, client_of, closed
 from tests.net.test_tokens import EVERYTHING
 
@@ -190,7 +190,7 @@ def test_certificates_that_are_read_anew_are_shown_to_those_who_come_then(author
 
         async with served(tls=put("a")) as server:
             before = await _shown(server, authority)
-            server.reload(config_of({"tls": put("b")}))
+            server.reload(configured(tls=put("b")))
             assert await _shown(server, authority) != before
 
     run(test)

@@ -28,7 +28,7 @@ from driftline.errors import (
 )
 from driftline.net.config import config_of, read_config
 from driftline.net.tokens import TOKEN_BYTES_MAX, Tokens, Verifier
-from tests.net.here import eventually
+from tests.net.here import configured, eventually
 from tests.net.secured import Authority, client_of, closed
 
 EVERYTHING = """
@@ -235,7 +235,7 @@ def test_lists_that_are_read_anew_count_at_once(authority):
                 file = server.config.access
                 file.write_text(EVERYTHING.replace('"*"]\nmay', '"bob"]\nmay'))
                 said = {"access": str(file), "tokens": authority.tokens()}
-                server.reload(config_of(said))
+                server.reload(configured(**said))
                 with pytest.raises(NotAllowed):
                     async for _ in s:
                         pass
@@ -243,7 +243,7 @@ def test_lists_that_are_read_anew_count_at_once(authority):
                     await alice.publish(dl.Event("q", {"x": 1}))
                 file.write_text("grants = 1")
                 with pytest.raises(FileRefused):
-                    server.reload(config_of(said))
+                    server.reload(configured(**said))
                 async with client_of(server, authority.token("bob")) as bob:
                     await bob.publish(dl.Event("q", {"x": 1}))
 

@@ -58,8 +58,7 @@ class Settings:
     """Is there a journal? Without one a broker that crashes begins empty."""
     even: bool = False
     """Does everybody who publishes wait for the journal, whether or not something of theirs is
-    kept there? Otherwise how soon they are answered says whether somebody wants it, durably.
-    This one may change while a broker runs (`Broker.settings` are others then)."""
+    kept there? Otherwise how soon they are answered says whether somebody wants it, durably."""
     alone: bool = False
     """Is it one that never has links, in the process of its parties? What is told is then had, and
     nothing need be fit to travel."""

@@ -95,9 +95,10 @@ def serve(
     driftline serve --name paris --listen 127.0.0.1:7401 --peer london=127.0.0.1:7400
 
     SIGTERM or Ctrl-C ends it when everything is stored; a second one at once. SIGHUP lets it read
-    certificates, keys of tokens and lists of access anew: everybody connects again. The other end
-    of a link must name it too. Exit codes: 0 it was asked to end; 1 it was asked twice, the address
-    or the journal is in use, or the journal broke; 4 the configuration or the journal was refused.
+    certificates, keys of tokens and lists of access anew, all or nothing: everybody connects again.
+    The other end of a link must name it too. Exit codes: 0 it was asked to end; 1 it was asked
+    twice, the address or the journal is in use, or the journal broke; 4 the configuration or the
+    journal was refused.
     """
     from driftline.gateway.doors import doors_of
     from driftline.net import logs

@@ -101,13 +101,17 @@ class Gateway:
         done = asyncio.run_coroutine_threadsafe(what, self._loop)
         return await asyncio.wrap_future(done)
 
-    def reloaded(self, config: Config) -> None:
+    def renewed(self, config: Config) -> Callable[[], None]:
         """See `Door`."""
-        if self._listening is None:
-            return
-        if config.tls is not None:
-            self._loop.call_soon_threadsafe(self._listening.renew, self.server.tls)
-        self._loop.call_soon_threadsafe(self._state.shut)
+
+        def count() -> None:
+            if self._listening is None:
+                return
+            if config.tls is not None:
+                self._loop.call_soon_threadsafe(self._listening.renew, self.server.tls)
+            self._loop.call_soon_threadsafe(self._state.shut)
+
+        return count
 
     def handles(self, handler: str) -> bool:
         """See `Door`."""

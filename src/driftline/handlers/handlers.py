@@ -8,9 +8,11 @@ ended. A handler is an address: `https://host/path` or `mailto:somebody@example.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from driftline.errors import DriftlineError, InvalidValue, NotSupported
+from driftline.errors import InvalidValue, NotSupported
 from driftline.handlers.delivering import Delivering, Tally
 from driftline.handlers.mailing import SCHEME, Mail
 from driftline.handlers.webhooks import Webhooks
@@ -102,18 +104,16 @@ class Handlers:
         delivering = Delivering(server, party, handler, way, self._tally)
         self._running[party] = delivering, server.loop.create_task(delivering.run())
 
-    def reloaded(self, config: Config) -> None:
-        """Begin anew: where things may go, who may send them there, and how they are signed."""
+    def renewed(self, config: Config) -> Callable[[], None]:
+        """Where things may go, who may send them there, and how they are signed. See `Door`."""
+        return partial(self._begin_anew, self._ways(config))
+
+    def _begin_anew(self, ways: tuple[Webhooks | None, Mail | None]) -> None:
         assert self._server is not None
-        try:
-            ways = self._ways(config)
-        except DriftlineError as problem:
-            log.error("handlers go on as before", problem=problem)
-        else:
-            for way in (self._webhooks, self._mail):
-                if way is not None:
-                    self._spawn(way)
-            self._webhooks, self._mail = ways
+        for way in (self._webhooks, self._mail):
+            if way is not None:
+                self._spawn(way)
+        self._webhooks, self._mail = ways
         for _, task in self._running.values():
             task.cancel()
         self._running.clear()

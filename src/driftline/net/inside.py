@@ -37,8 +37,11 @@ class Door(Protocol):
     async def start(self, server: Server) -> None:
         """Let people in; raises what keeps it from that."""
 
-    def reloaded(self, config: Config) -> None:
-        """Who may do what has changed: nobody goes on with what was found out before."""
+    def renewed(self, config: Config) -> Callable[[], None]:
+        """Who may do what is to change: nobody may go on with what was found out before.
+
+        All that can fail fails here, and changes nothing; what is returned lets it count.
+        """
 
     def handles(self, handler: str) -> bool:
         """Can a durable subscription be told through such a handler from here? `InvalidValue` if

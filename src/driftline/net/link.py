@@ -160,10 +160,11 @@ class Link:
     async def _dial_once(self, address: Address) -> None:
         server = self.server
         wire = Wire(server, self)
-        tls = server.config.tls
-        context = None if tls is None else tls.client()
         connecting = server.loop.create_connection(
-            lambda: Connection(_Dialled(server, wire)), address.host, address.port, ssl=context
+            lambda: Connection(_Dialled(server, wire)),
+            address.host,
+            address.port,
+            ssl=server.dialling,
         )
         async with asyncio.timeout(server.limits.greeting):
             _, connection = await connecting

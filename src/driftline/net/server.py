@@ -54,6 +54,7 @@ from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link
 from driftline.net.listening import Listening, bound
 from driftline.net.logs import Log, without_secrets
+from driftline.net.renewing import check_renewable
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
 from driftline.net.sight import Seen, Sight, sight_of
@@ -123,6 +124,8 @@ class Server:
         self.tls: ssl.SSLContext | None = None
         """By which those who connect get in now, at whatever door; another when it is read anew."""
         self._listening: Listening | None = None
+        self.dialling: ssl.SSLContext | None = None
+        """How neighbours are dialled: by what was read, whatever the files have become since."""
         self.commits: GroupCommit | None = None
         self._health: Health | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -186,6 +189,7 @@ class Server:
         """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
         config = self.config
         self.tls = None if config.tls is None else config.tls.server()
+        self.dialling = None if config.tls is None else config.tls.client()
         self._listening = Listening(
             bound(config.listen),
             lambda: Connection(self),
@@ -215,11 +219,17 @@ class Server:
         """Let other certificates, keys of tokens and lists of access count from now on.
 
         Whoever is connected must come again: what they asked for was asked under the old ones.
+        Raises if anything cannot be read, or cannot change while it runs; nothing has changed then.
         """
+        check_renewable(self.config, config)
         identities = Identities(config)
-        if config.tls is not None and self.tls is not None:
-            # First of all: another door, in its own thread, may ask meanwhile who is believed.
-            self.tls = config.tls.server()
+        dialling = None if config.tls is None else config.tls.client()
+        tls = None if config.tls is None else config.tls.server()
+        doors = [door.renewed(config) for door in self.doors]
+        # From here on nothing can fail.
+        self.dialling = dialling
+        # First of all: another door, in its own thread, may ask meanwhile who is believed.
+        self.tls = tls
         self.config = replace(
             self.config,
             tls=config.tls,
@@ -230,7 +240,6 @@ class Server:
         )
         self.identities = identities
         self.broker.access = identities.access
-        self.broker.settings = replace(self.broker.settings, even=config.is_closed)
         self._sights = WeakValueDictionary()
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
@@ -243,8 +252,8 @@ class Server:
                 self._listening.renew(self.tls)
             for link in self.links.values():
                 link.again("certificates have changed")
-        for door in self.doors:
-            door.reloaded(self.config)
+        for count in doors:
+            count()
         self.log.info("has read its access anew")
 
     @property
