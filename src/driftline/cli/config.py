@@ -27,8 +27,9 @@ def check(file: FileArgument = None, json: JsonFlag = False) -> None:
 
     driftline config check london.toml
 
-    Exit codes: 0 a broker could begin with it; 4 not, and why. What is allowed and perhaps not
-    meant is said on standard error.
+    Exit codes: 0 a broker could begin with it, and be believed; 4 not, and why: a certificate that
+    has expired, a key that is another's, a list that cannot be read. What is allowed and perhaps
+    not meant is said on standard error: a certificate that others may not believe.
     """
     from driftline.net import configured
 

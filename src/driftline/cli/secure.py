@@ -18,6 +18,10 @@ app = typer.Typer(
 )
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the authority is.")]
 
+RenewFlag = Annotated[
+    bool, typer.Option("--renew", help="Sign anew for the key that there is, and the certificate.")
+]
+
 
 @app.command()
 def init(folder: FolderArgument, json: JsonFlag = False) -> None:
@@ -39,15 +43,22 @@ def broker(
         list[str] | None,
         typer.Option(help="By which it is reached; once for each. [default: localhost, 127.0.0.1]"),
     ] = None,
+    renew: RenewFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Sign a certificate for a broker: it shows who it is to clients, and to other brokers.
 
     driftline secure broker keys london --host london.example.org
-    """
-    from driftline.net.authority import sign_broker
 
-    files = sign_broker(folder, name, host or ["localhost", "127.0.0.1", "::1"])
+    With --renew its key stays, and so do its hosts unless others are said; SIGHUP lets the broker
+    read the new certificate.
+    """
+    from driftline.net.authority import renew_broker, sign_broker
+
+    if renew:
+        files = renew_broker(folder, name, host)
+    else:
+        files = sign_broker(folder, name, host or ["localhost", "127.0.0.1", "::1"])
     _say({"certificate": str(files[0]), "key": str(files[1])}, json)
 
 
@@ -55,15 +66,16 @@ def broker(
 def party(
     folder: FolderArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.")],
+    renew: RenewFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Sign a certificate for a party, which can show it instead of a token.
 
     driftline secure party keys alice
     """
-    from driftline.net.authority import sign_party
+    from driftline.net.authority import renew_party, sign_party
 
-    files = sign_party(folder, name)
+    files = (renew_party if renew else sign_party)(folder, name)
     _say({"certificate": str(files[0]), "key": str(files[1])}, json)
 
 

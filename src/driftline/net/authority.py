@@ -15,15 +15,19 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from driftline.errors import FileRefused, InvalidValue
+from driftline.broker.identity import ANYONE
+from driftline.errors import FileRefused, InvalidValue, NotAuthenticated
 from driftline.model.value import show
 from driftline.net.certificates import broker_uri, party_uri
+from driftline.net.config import check_name
 from driftline.net.secrets import read_secret, write_private
+from driftline.net.tokens import IDENTITY_MAX, check_identity
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -41,29 +45,45 @@ def create(folder: Path) -> list[Path]:
     """Make an authority in a folder that has none; what was written."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "ca.key").exists():
-        raise FileRefused(str(folder), None, "there is an authority already")
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / "ca.key").exists():
+            raise FileRefused(str(folder), None, "there is an authority already")
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _signed(key, key, None, "Driftline authority", [], is_dialled=False)
     signer = ed25519.Ed25519PrivateKey.generate()
     write_private(folder / "ca.key", _private(key))
-    (folder / "ca.pem").write_bytes(_pem(certificate))
+    _write(folder / "ca.pem", _pem(certificate))
     write_private(folder / "tokens.key", _private(signer))
-    (folder / "tokens.pub").write_bytes(_public(signer.public_key()))
+    _write(folder / "tokens.pub", _public(signer.public_key()))
     return [folder / name for name in ("ca.pem", "ca.key", "tokens.pub", "tokens.key")]
 
 
 def sign_broker(folder: Path, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
     """A certificate for a broker that is reached by these hosts, and its key: their files."""
-    file = f"broker-{quote(name, safe='')}"
-    return _issue(folder, file, name, broker_uri(name), hosts, is_dialled=True)
+    check_name(name, "broker")
+    return _issue(folder, f"broker-{quote(name, safe='')}", name, broker_uri(name), hosts)
 
 
 def sign_party(folder: Path, identity: str) -> tuple[Path, Path]:
     """A certificate for a party, and its key: their files."""
+    _check_party(identity)
+    return _issue(folder, f"party-{quote(identity, safe='')}", identity, party_uri(identity), None)
+
+
+def renew_broker(folder: Path, name: str, hosts: Sequence[str] | None = None) -> tuple[Path, Path]:
+    """Another certificate for a broker's key, for the hosts of the one before if none are given."""
+    check_name(name, "broker")
+    file = f"broker-{quote(name, safe='')}"
+    known = _hosts_of(folder / f"{file}.pem") if hosts is None else hosts
+    return _issue(folder, file, name, broker_uri(name), known, again=True)
+
+
+def renew_party(folder: Path, identity: str) -> tuple[Path, Path]:
+    """Another certificate for a party's key."""
+    _check_party(identity)
     file = f"party-{quote(identity, safe='')}"
-    return _issue(folder, file, identity, party_uri(identity), (), is_dialled=False)
+    return _issue(folder, file, identity, party_uri(identity), None, again=True)
 
 
 def sign_token(
@@ -71,40 +91,115 @@ def sign_token(
 ) -> str:
     """A token for a party, which counts for so long from now on (seconds since 1970)."""
     import jwt
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    if not identity:
-        raise InvalidValue("party", "a name", show(identity))
+    _check_party(identity)
     if not 0 < seconds <= 10 * 365 * 86_400:
         raise InvalidValue("seconds", "more than 0, at most ten years", show(seconds))
-    key = load_pem_private_key(read_secret(folder / "tokens.key"), None)
+    key = _key_in(folder / "tokens.key", Ed25519PrivateKey)
     claims = {
         "sub": identity,
         "aud": audience or "driftline",
         "iat": int(now),
         "exp": int(now + seconds),
     }
-    return jwt.encode(claims, key, algorithm=_ALGORITHM)  # type: ignore[arg-type]
+    return jwt.encode(claims, key, algorithm=_ALGORITHM)
+
+
+def _check_party(identity: str) -> None:
+    try:
+        check_identity(identity)
+    except NotAuthenticated:
+        wanted = f"1 to {IDENTITY_MAX} letters that can be printed, and not {ANYONE}"
+        raise InvalidValue("party", wanted, show(identity)) from None
 
 
 def _issue(
-    folder: Path, file: str, name: str, uri: str, hosts: Sequence[str], *, is_dialled: bool
+    folder: Path,
+    file: str,
+    name: str,
+    uri: str,
+    hosts: Sequence[str] | None,
+    *,
+    again: bool = False,
 ) -> tuple[Path, Path]:
+    """A certificate and its key; without hosts nobody dials whose it is."""
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.ec import (
+        SECP256R1,
+        EllipticCurvePrivateKey,
+        generate_private_key,
+    )
+
+    by = _key_in(folder / "ca.key", EllipticCurvePrivateKey)
+    authority = _certificate_in(folder / "ca.pem")
+    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
+    names += [_host(one) for one in hosts or ()]
+    key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
+    key = _key_in(key_file, EllipticCurvePrivateKey) if again else generate_private_key(SECP256R1())
+    certificate = _signed(key, by, authority, name, names, is_dialled=hosts is not None)
+    if not again:
+        write_private(key_file, _private(key))
+    _write(certificate_file, _pem(certificate))
+    return certificate_file, key_file
+
+
+def _key_in(path: Path, kind: type[Any]) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    authority_key = load_pem_private_key(read_secret(folder / "ca.key"), None)
-    assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
-    authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
-    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
-    names += [_host(one) for one in hosts]
-    key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _signed(key, authority_key, authority, name, names, is_dialled=is_dialled)
-    key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
-    write_private(key_file, _private(key))
-    certificate_file.write_bytes(_pem(certificate))
-    return certificate_file, key_file
+    try:
+        key = load_pem_private_key(read_secret(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, kind):
+        raise FileRefused(str(path), None, "no key of ours (PEM), cut short or damaged")
+    return key
+
+
+def _certificate_in(path: Path) -> x509.Certificate:
+    from cryptography import x509
+
+    with _refusing(path):
+        text = path.read_bytes()
+    try:
+        return x509.load_pem_x509_certificate(text)
+    except ValueError:
+        why = "no certificate (PEM), cut short or damaged"
+        raise FileRefused(str(path), None, why) from None
+
+
+def _hosts_of(path: Path) -> list[str]:
+    """By which hosts is a broker reached that has this certificate?"""
+    from cryptography import x509
+
+    try:
+        names = _certificate_in(path).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+    except x509.ExtensionNotFound:
+        return []
+    addresses = names.value.get_values_for_type(x509.IPAddress)
+    return [*names.value.get_values_for_type(x509.DNSName), *map(str, addresses)]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that is whole whenever somebody reads it."""
+    new = path.with_name(f".{path.name}.new")
+    with _refusing(path):
+        new.write_bytes(content)
+        new.replace(path)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Say of which file it is that the system refuses something, or that its name can be none."""
+    try:
+        yield
+    except OSError as problem:
+        raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
+    except ValueError as problem:
+        raise FileRefused(str(path), None, str(problem)) from None
 
 
 def _host(text: str) -> x509.GeneralName:
@@ -131,7 +226,8 @@ def _signed(
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    short = name.encode()[:64].decode(errors="ignore")  # There it has no more bytes.
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, short)])
     now = datetime.datetime.now(datetime.UTC)
     is_authority = authority is None
     builder = (

@@ -40,6 +40,13 @@ def names_broker(certificate: Mapping[str, Any] | None, name: str, otherwise: st
     )
 
 
+def belongs_to_another(certificate: Mapping[str, Any], name: str) -> bool:
+    """Does it say that it is somebody else's? One that is not of our kind says nothing of it."""
+    ours = [one for kind, one in _alternatives(certificate) if kind == "URI"]
+    ours = [one for one in ours if one.startswith(_OURS)]
+    return bool(ours) and broker_uri(name) not in ours
+
+
 def party_of(certificate: Mapping[str, Any] | None) -> str | None:
     """The party that a certificate names, if it does."""
     if not certificate:

@@ -93,7 +93,7 @@ class Peer:
     """What its certificate names, if that is not the broker by our own kind of name."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name, "peers.name")
+        check_name(self.name, "peers.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Config:
     logs: Logs = field(default_factory=Logs)
 
     def __post_init__(self) -> None:
-        _check_name(self.name, "name")
+        check_name(self.name, "name")
         names = [peer.name for peer in self.peers]
         if len(set(names)) < len(names) or self.name in names:
             raise InvalidValue("peers", "other brokers, each once", ", ".join(names))
@@ -138,7 +138,7 @@ class Config:
             raise InvalidValue("tls.authority", wanted, "none")
 
 
-def _check_name(name: str, where: str) -> None:
+def check_name(name: str, where: str) -> None:
     """Names are in one-line errors, logs and tables."""
     if not name or not name.isprintable() or len(name.encode()) > 255:
         raise InvalidValue(where, "1 to 255 bytes that can be printed", show(name))
@@ -409,7 +409,7 @@ def _peer(said: object) -> Peer:
     for where, one in (("peers.name", name), ("peers.certificate", certificate)):
         if not isinstance(one, str):
             raise InvalidValue(where, "a text", show(one))
-    _check_name(name, "peers.name")  # Before it is named where its address is refused.
+    check_name(name, "peers.name")  # Before it is named where its address is refused.
     address = said.get("address")
     return Peer(
         name,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from driftline.errors import InvalidValue
+from driftline.net.certified import certificate_doubts, check_certificate
 from driftline.net.config import (
     ENVIRONMENT,
     TABLES,
@@ -86,8 +87,8 @@ def check(config: Config) -> None:
     """Read all files that it names, as a broker would when it begins; raises what is wrong."""
     check_journal(config)
     if config.tls is not None:
-        config.tls.server()
         config.tls.client()
+        check_certificate(config.tls)
     Identities(config)
     if config.webhooks is not None:
         config.webhooks.master()
@@ -107,6 +108,7 @@ def doubts(config: Config, environment: Mapping[str, str]) -> list[str]:
         if said != word and said not in known:
             near = "".join(f": perhaps {ENVIRONMENT}{one}?" for one in close_to(said, known))
             found.append(f"{word} is in the environment, and means nothing{near}")
+    found += certificate_doubts(config)
     if not config.is_closed and not config.listen.is_loopback:
         found.append(
             f"everybody who reaches {config.listen} may do everything: see [tokens], access"

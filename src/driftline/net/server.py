@@ -29,6 +29,7 @@ from driftline.broker.settings import Settings
 from driftline.broker.station import Station
 from driftline.errors import (
     DriftlineError,
+    FileRefused,
     InvalidValue,
     LimitReached,
     NotAuthenticated,
@@ -37,6 +38,7 @@ from driftline.errors import (
 from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.net.address import Address
+from driftline.net.certified import check_certificate
 from driftline.net.clock import BrokerClock
 from driftline.net.config import Config, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
@@ -188,8 +190,13 @@ class Server:
     async def _listen(self) -> None:
         """Be reachable, and only then reach out: whoever cannot listen must not disturb others."""
         config = self.config
-        self.tls = None if config.tls is None else config.tls.server()
-        self.dialling = None if config.tls is None else config.tls.client()
+        if config.tls is not None:
+            self.tls, self.dialling = config.tls.server(), config.tls.client()
+            try:
+                check_certificate(config.tls)
+            except FileRefused as problem:
+                # Its clock may be wrong, and be set right; better to be there then.
+                self.log.warning("will not be believed", problem=problem)
         self._listening = Listening(
             bound(config.listen),
             lambda: Connection(self),
@@ -225,6 +232,8 @@ class Server:
         identities = Identities(config)
         dialling = None if config.tls is None else config.tls.client()
         tls = None if config.tls is None else config.tls.server()
+        if config.tls is not None:
+            check_certificate(config.tls)
         doors = [door.renewed(config) for door in self.doors]
         # From here on nothing can fail.
         self.dialling = dialling

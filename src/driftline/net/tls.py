@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driftline.errors import FileRefused
+from driftline.net.secrets import read_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +55,40 @@ def trusting(authority: Path | None) -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    read_secret(key)  # Or it is refused: others can read it.
+    read_certificate(certificate)
+
+    def no_password() -> bytes:
+        # Or it would be asked for at the terminal.
+        raise FileRefused(str(key), None, "wanted a key without a password")
+
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as problem:
-        raise FileRefused(
-            str(certificate), None, f"no certificate with its key: {problem}"
-        ) from None
+        context.load_cert_chain(certificate, key, no_password)
+    except ssl.SSLError as problem:
+        if problem.reason == "KEY_VALUES_MISMATCH":
+            why = f"it is not the key of {certificate}"
+        else:
+            why = "no key (PEM), cut short or damaged"
+        raise FileRefused(str(key), None, why) from None
+    except OSError as problem:
+        raise FileRefused(str(certificate), None, problem.strerror or str(problem)) from None
 
 
 def _trust(context: ssl.SSLContext, authority: Path) -> None:
+    context.load_verify_locations(cadata=read_certificate(authority))
+
+
+def read_certificate(path: Path) -> str:
+    """The certificates in a file, as PEM; `FileRefused` if there is none, or one is damaged."""
     try:
-        context.load_verify_locations(authority)
-    except (OSError, ssl.SSLError) as problem:
-        raise FileRefused(str(authority), None, f"no certificate: {problem}") from None
+        text = path.read_bytes().decode("ascii", errors="ignore")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        why = "no certificate (PEM), cut short or damaged"
+        raise FileRefused(str(path), None, why) from None
+    except OSError as problem:
+        raise FileRefused(str(path), None, problem.strerror or str(problem)) from None
+    if text.count("-----BEGIN ") != text.count("-----END "):
+        # One that is not whole would be passed over, and so would be who has signed it.
+        raise FileRefused(str(path), None, "its last certificate is cut short")
+    return text
