@@ -40,6 +40,16 @@ def test_links_between_pages_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_brokers_on_all_pages_call_a_journal_by_the_name_that_it_belongs_to(page):
+    """Whoever follows two of them in one folder would find that it is another broker's."""
+    for command in re.findall(
+        r"driftline serve[^`\n]*--journal \w+\.journal[^`\n]*", page.read_text()
+    ):
+        name = re.search(r"--journal (\w+)\.journal", command)[1]
+        assert f"--name {name} " in command
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_the_example_prints_what_stands_beside_it(example):
     printed = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True)

@@ -125,6 +125,35 @@ def test_what_the_token_file_holds_now_is_shown_when_a_connection_is_made_again(
         running.kill()
 
 
+def test_the_other_terminals_of_the_handbook_do_what_it_says(handbook, london, tmp_path):
+    _, address = london
+    text = HANDBOOK.read_text().replace("driftlines://127.0.0.1:7400", address)
+    sub = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)[1].replace(
+        "driftline sub", "exec driftline sub"
+    )
+    (pub,) = re.findall(r"\n    (DRIFTLINE_TOKEN=.*?\n.*?)\n", text)
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (party,) = re.findall(r"`(driftline secure party [^`]*)`", text)
+    path = f"{handbook / 'bin'}:{os.environ['PATH']}"
+    at = {"cwd": handbook, "env": os.environ | {"PATH": path}, "text": True}
+    with open(tmp_path / "told", "w") as told, open(tmp_path / "err", "w") as err:
+        alice = subprocess.Popen(["bash", "-e", "-c", sub], stdout=told, stderr=err, **at)
+    try:
+        until(lambda: "subscribed at" in (tmp_path / "err").read_text())
+        words = f"export DRIFTLINE_ADDRESS={address}\n{pub}\n{party}"
+        ran = subprocess.run(["bash", "-e", "-c", words], capture_output=True, check=False, **at)
+        assert ran.returncode == 0, ran.stderr
+        until(lambda: "quote symbol='IBM' price=9.5" in (tmp_path / "told").read_text())
+        assert "volume" not in (tmp_path / "told").read_text()
+    finally:
+        alice.send_signal(signal.SIGINT)
+        alice.wait()
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, timeout=60, **at
+    )
+    assert (ran.stdout, ran.returncode) == ("london\n", 0), ran.stderr
+
+
 def test_who_shows_nothing_is_turned_away(driftline, handbook, london, monkeypatch):
     _, address = london
     monkeypatch.delenv("DRIFTLINE_TOKEN", raising=False)
