@@ -131,3 +131,21 @@ def test_something_must_be_bridged(tmp_path):
 def test_no_file(tmp_path):
     with pytest.raises(FileRefused):
         read_config(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"x = {'[' * 3000}", "no TOML: lists in lists, too deep"),
+        (
+            '[broker]\naddress = "driftline://h"\nauthority = "a\\u0000b"\n'
+            '[mqtt]\naddress = "mqtt://h"\nsession = "s"\n[[in]]\ntopic = "a"\ntype = "b"\n',
+            "embedded null byte",
+        ),
+    ],
+)
+def test_what_no_file_can_say_or_be_called_is_refused(tmp_path, text, why):
+    path = tmp_path / "odd.toml"
+    path.write_text(text)
+    with pytest.raises(FileRefused, match=why):
+        read_config(path)

@@ -181,3 +181,25 @@ def test_the_command_line_renews_and_says_what_it_doubts(driftline, authority, t
     )
     ran = driftline("config", "check", file)
     assert (ran.code, "doubt: whoever connects to localhost.ex" in ran.err) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\udcff", "anyone", "x" * 300])
+def test_a_name_that_nobody_can_go_by_is_refused(driftline, authority, name):
+    for command in ("party", "token"):
+        ran = driftline("secure", command, authority.folder, name)
+        assert (ran.code, "party: wanted 1 to 200 letters" in ran.err) == (4, True)
+
+
+@pytest.mark.parametrize("name", ["/", "..", "\N{FIRE}" * 16])
+def test_a_name_with_odd_letters_is_a_file_all_the_same(driftline, authority, name):
+    made = driftline("secure", "party", authority.folder, name, "--json").data
+    assert Path(made["key"]).parent == authority.folder
+    assert Path(made["certificate"]).is_file()
+
+
+@pytest.mark.parametrize("file", ["ca.key", "ca.pem"])
+def test_an_authority_that_is_damaged_is_named(driftline, authority, file):
+    path = authority.folder / file
+    path.write_bytes(path.read_bytes()[:60])
+    ran = driftline("secure", "party", authority.folder, "alice")
+    assert (ran.code, f"{file}: no " in ran.err) == (4, True)

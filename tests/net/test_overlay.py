@@ -57,6 +57,7 @@ LINK = '[[links]]\nbetween = ["{}", "{}"]\n'
     [
         ("", "tables [brokers.NAME]"),
         ("x = ", "no TOML"),
+        (f"x = {'[' * 3000}", "no TOML: lists in lists, too deep"),
         ("x = 1\n" + TWO, "only access, advertised"),
         ("journals = 1\n" + TWO, "journals"),
         ("[brokers]\na = 1", "brokers.a"),

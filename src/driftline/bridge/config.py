@@ -225,6 +225,8 @@ def read_config(path: Path) -> BridgeConfig:
         raise  # It is another one that is wrong.
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise FileRefused(str(path), None, f"no TOML: {problem}") from None
+    except RecursionError:
+        raise FileRefused(str(path), None, "no TOML: lists in lists, too deep") from None
     except (msgspec.ValidationError, DriftlineError) as problem:
         raise FileRefused(str(path), None, str(problem)) from None
 

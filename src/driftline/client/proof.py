@@ -38,5 +38,5 @@ def authority_context(authority: str | Path | None) -> ssl.SSLContext | None:
         return None
     try:
         return ssl.create_default_context(cafile=str(authority))
-    except (OSError, ssl.SSLError) as problem:
+    except (OSError, ValueError) as problem:  # ValueError: a name that no file can have.
         raise FileRefused(str(authority), None, f"no certificate: {problem}") from None

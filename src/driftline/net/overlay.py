@@ -91,6 +91,8 @@ def read_plan(file: Path) -> Plan:
         raise FileRefused(str(file), None, problem.strerror or str(problem)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise FileRefused(str(file), None, f"no TOML: {problem}") from None
+    except RecursionError:
+        raise FileRefused(str(file), None, "no TOML: lists in lists, too deep") from None
     try:
         return _plan(said, file)
     except (InvalidValue, CannotListen) as problem:

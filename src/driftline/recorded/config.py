@@ -224,6 +224,8 @@ def read_config(path: str | Path) -> PipelineConfig:
         raise FileRefused(str(path), None, problem.strerror or str(problem)) from problem
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as problem:
         raise FileRefused(str(path), None, str(problem)) from problem
+    except RecursionError:
+        raise FileRefused(str(path), None, "no TOML: lists in lists, too deep") from None
     try:
         return _seen_from(config, Path(os.path.abspath(file)).parent).check()
     except DriftlineError as problem:
