@@ -180,15 +180,15 @@ def test_of_notices_that_lie_together_one_can_be_buried_and_an_overtaken_word_ch
     async def test():
         async with served() as server, dl.connect(address(server)) as client:
             await client.durables.keep("alerts", "SELECT * FROM q")
-            await client.publish_many([Event("q", {"x": x}) for x in range(5)])
+            await client.publish_many([Event("q", {"x": x}) for x in range(4)])
             s = await client.attach("alerts", ack="manual")
-            numbers = [(await s.next(5)).number for _ in range(5)]
+            numbers = [(await s.next(5)).number for _ in range(4)]
             party = "anyone/alerts"
             known = server.edge.parties[party]
             assert len(known.waiting) == 1
             server.driver.ask(party, requests.Bury("r", numbers[2], letter(str(numbers[2]), 1)))
             server.driver.ask(party, requests.Told(numbers[1]))
-            assert server.edge.parties.left(party) == (2, numbers[3])
+            assert server.edge.parties.left(party) == (1, numbers[3])
             # What was had is not buried, however late somebody gives it up.
             server.driver.ask(party, requests.Bury("r", numbers[1], letter(str(numbers[1]), 1)))
             assert [one.id for one in known.letters] == [str(numbers[2])]

@@ -253,7 +253,7 @@ def test_a_broker_is_refused_what_another_has(driftline, tmp_path):
         ("[limits]\nrate = -1", (), "limits.rate"),
         ("", ("--peer", "x="), "--peer"),
         ("", ("--peer", "x=a:1:boss"), "address of x"),
-        ("[tls]\ncertificate = 'a'\nkey = 'b'", ("--listen", "127.0.0.1:0"), "no certificate"),
+        ("[tls]\ncertificate = 'a'\nkey = 'b'", ("--listen", "127.0.0.1:0"), "b: No such file"),
     ],
 )
 def test_a_bad_configuration_ends_with_4_and_one_line(driftline, tmp_path, text, words, problem):

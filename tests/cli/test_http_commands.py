@@ -43,7 +43,7 @@ def test_the_first_steps(tmp_path):
     assert '{"name":"cheap","created":true,"epoch":0}' in ran.stdout
     assert '{"published":2}' in ran.stdout
     assert '{"epoch":1}' in ran.stdout
-    assert re.search(r"^id: \d+$", ran.stdout, re.M)
+    assert re.search(r"^id: [0-9a-f]+-\d+$", ran.stdout, re.M)
     assert '"values":{"firm":"IBM","price":9.5}' in ran.stdout
     assert "DIS" not in ran.stdout
 

@@ -92,6 +92,7 @@ class Attacker:
             "a flood of forms": self._forms,
             "a flood of pings": self._pings,
             "costly filters": self._costly,
+            "long texts": self._long,
             "reads nothing": self._reads_nothing,
             "rubbish": self._rubbish,
             "forbidden things": self._forbidden,
@@ -220,6 +221,20 @@ class Attacker:
         writer.write(frame(Kind.PING, b"x" * 8) * 20_000)
         with suppress(TimeoutError):
             await asyncio.wait_for(writer.drain(), 5)
+        writer.transport.abort()
+
+    async def _long(self) -> None:
+        """As long as a text may be, and again and again."""
+        _, writer = await self._known()
+        either = " OR ".join(f"(x > {at} AND text LIKE 'a{at}%')" for at in range(1600))
+        for at in range(20):
+            text = f"SELECT * FROM flood WHERE y = {at} OR {either}"
+            writer.write(
+                frame(Kind.REQUEST, asking.encode(asking.Subscribe(at, at, text, within=0)))
+            )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 5)
+        await asyncio.sleep(0.5)
         writer.transport.abort()
 
     async def _costly(self) -> None:

@@ -6,9 +6,9 @@ from tests.net.hostile import bear
 
 
 def test_hostile_connections(tmp_path):
-    borne, _ = bear(tmp_path, 124, 7)
-    assert len(borne.tried) == 31
-    assert borne.tried.total() == 124
+    borne, _ = bear(tmp_path, 128, 7)
+    assert len(borne.tried) == 32
+    assert borne.tried.total() == 128
     # Somebody honest was served all the while, and told everything.
     assert borne.honest["count"] > 20
     # What remains are the durable subscriptions that were asked for, and the client that made them.

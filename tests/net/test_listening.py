@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def authority(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tls(authority):
     said = authority.tls("b")
-    return Tls(said["certificate"], said["key"])
+    return Tls(Path(said["certificate"]), Path(said["key"]))
 
 
 class Echo(asyncio.Protocol):

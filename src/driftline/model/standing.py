@@ -86,7 +86,7 @@ def admitted_params(
     previous: Mapping[str, Value] | None = None,
 ) -> dict[str, Value]:
     """The parameters checked against the text, and against the kinds they had before."""
-    wanted, kinds = _asked(statement)
+    wanted, kinds = parameters_of(statement)
     params = {str(name): value for name, value in items_of(params, "parameters")}
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ def admitted_params(
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _asked(statement: Statement) -> tuple[frozenset[str], dict[str, frozenset[Kind]]]:
+def parameters_of(statement: Statement) -> tuple[frozenset[str], dict[str, frozenset[Kind]]]:
     """The parameters of a text and the kinds each may have: the same for all that stand for it."""
     return statement.variables().parameters, kinds_of(statement)
 

@@ -24,6 +24,8 @@ from driftline.model.scope import NO_EVENT
 from driftline.model.truth import Unknown
 from driftline.model.value import Kind, Value, kind_of
 
+_VARIABLES = frozenset([Parameter, Environment, Now, Elapsed])
+
 
 @dataclass(frozen=True, slots=True)
 class Variables:
@@ -72,12 +74,13 @@ def variables_of(expression: Expression) -> Variables:
     >>> variables_of((attr.x < param.mx + elapsed()).expression)
     Variables(parameters=frozenset({'mx'}), environment=frozenset(), now=False, elapsed=True)
     """
-    nodes = tuple(walk(expression))
+    # By their own types: of the many nodes of a long text hardly any are looked for.
+    found = [node for node in walk(expression) if type(node) in _VARIABLES]
     return Variables(
-        frozenset(node.name for node in nodes if isinstance(node, Parameter)),
-        frozenset(node.name for node in nodes if isinstance(node, Environment)),
-        any(isinstance(node, Now) for node in nodes),
-        any(isinstance(node, Elapsed) for node in nodes),
+        frozenset(node.name for node in found if isinstance(node, Parameter)),
+        frozenset(node.name for node in found if isinstance(node, Environment)),
+        any(isinstance(node, Now) for node in found),
+        any(isinstance(node, Elapsed) for node in found),
     )
 
 

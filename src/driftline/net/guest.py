@@ -31,6 +31,7 @@ from driftline.net.behind import Behind
 from driftline.net.channel import Channel
 from driftline.net.connection import Connection
 from driftline.net.counting import Tally
+from driftline.net.reading import READING
 from driftline.net.sight import Seen
 from driftline.net.slices import FEW, ROOM, Batch, Slices, Whole
 from driftline.net.slices import SECONDS as SLICE
@@ -110,6 +111,8 @@ class Guest:
         """Events that wait for their turn; what came behind them waits, too."""
         self._work: Iterator[None] | None = None
         """A request that is being done in turns; so does what came behind it."""
+        self._is_reading = False
+        """A request of it has a long text; what came behind it waits."""
         self.asked: set[str] = set()
         """Questions to all brokers that are not answered."""
         self._tokens = float(server.limits.rate)
@@ -248,7 +251,19 @@ class Guest:
 
     def _is_busy(self) -> bool:
         """Is something not done yet, so that what comes has to wait?"""
-        return bool(self._later) or self._work is not None
+        return bool(self._later) or self._work is not None or self._is_reading
+
+    def wait_for_reading(self) -> None:
+        """Listen to it no more until its request was read, which is done aside."""
+        self._is_reading = True
+        self.connection.hold(READING)
+
+    def has_read(self) -> None:
+        """Its request was read, and served."""
+        self._is_reading = False
+        self.connection.release(READING)
+        if not self._is_busy():
+            self.connection.go_on()
 
     def work(self, steps: Iterator[None]) -> None:
         """Do something in short steps, as many in a turn as there is time for."""

@@ -56,6 +56,7 @@ from driftline.net.journal.group import GroupCommit
 from driftline.net.link import Link
 from driftline.net.listening import Listening, bound
 from driftline.net.logs import Log, without_secrets
+from driftline.net.reading import Reading
 from driftline.net.renewing import check_renewable
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
@@ -112,6 +113,7 @@ class Server:
         self.watching = Watching(self)
         self.turns = Turns(self)
         self.pace = Pace()
+        self.reading = Reading(self)
         self.strangers: dict[Stranger, None] = {}
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
@@ -300,6 +302,7 @@ class Server:
         for connection in [*self.connections]:
             connection.abort("the broker has ended")
         await asyncio.sleep(0)
+        self.reading.end()
         self.driver.close()
         if self.commits is not None:
             left = max(0.1, deadline - self.loop.time())

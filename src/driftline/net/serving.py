@@ -6,10 +6,11 @@ What is refused is refused with a reason, and nothing has changed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from driftline.broker import requests
 from driftline.broker.effects import Reply
@@ -28,8 +29,9 @@ from driftline.errors import (
 )
 from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
+from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
-from driftline.model.standing import Standing
+from driftline.model.standing import Standing, parameters_of
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, show
 from driftline.model.view import View
@@ -37,6 +39,7 @@ from driftline.net.channel import Channel
 from driftline.net.counting import Steps, identity_of_guest, mine_of
 from driftline.net.guest import Guest
 from driftline.net.keeping import Keeping, check_kind
+from driftline.net.reading import LETTERS
 from driftline.wire import asking
 from driftline.wire.asking import Interest, encode, unpack, unpack_all
 from driftline.wire.compact import read_record
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
     from driftline.net.server import Server
 
 # The same text, with other parameters, stands for many: reading it is most of the work.
-_read = lru_cache(maxsize=4096)(parse)
-_SHORT = 1000
+_parsed = lru_cache(maxsize=4096)(parse)
+Said: TypeAlias = Statement | Advertisement
 WITHIN_MOST = 600_000_000
 """Nobody is waited for longer than so many microseconds, whatever was asked for."""
 
@@ -57,6 +60,8 @@ class Serving:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._was_read: Said | DriftlineError | None = None
+        """What the text of the request says that is served now, if it was read aside."""
         self._does: dict[type, Callable[[Guest, Any], None]] = {
             asking.Subscribe: self._subscribe,
             asking.Set: self._set,
@@ -80,6 +85,25 @@ class Serving:
 
     def serve(self, guest: Guest, asked: Any) -> None:
         """Do what a guest asks for, or say why not."""
+        if len(getattr(asked, "text", None) or "") > LETTERS:
+            guest.wait_for_reading()
+            then = partial(self._serve_read, guest, asked)
+            self._server.reading.read(partial(_said, asked), then)
+        else:
+            self._serve(guest, asked)
+
+    def _serve_read(self, guest: Guest, asked: Any, said: Said | DriftlineError) -> None:
+        """Go on with one whose text has been read."""
+        if not guest.connection.is_open:
+            return
+        began = time.perf_counter()
+        self._was_read = said
+        self._serve(guest, asked)
+        self._was_read = None
+        self._server.turns.spend(began)
+        guest.has_read()
+
+    def _serve(self, guest: Guest, asked: Any) -> None:
         try:
             self._does[type(asked)](guest, asked)
         except DriftlineError as problem:
@@ -270,7 +294,7 @@ class Serving:
     def _advertise(self, guest: Guest, asked: asking.Advertise) -> None:
         limits = self._server.limits
         guest.check_room("advertisements", len(guest.advertised), limits.advertisements)
-        says = advertisement(asked.text)
+        says = self._advertisement(asked.text)
         self._server.broker.access.advertise(guest.name, says)
         guest.advertised[asked.id] = False
         if asked.watch:
@@ -289,7 +313,7 @@ class Serving:
         self._ask(guest, asked.request, guest.name, lambda name: requests.Unadvertise(name, says))
 
     def _interested(self, guest: Guest, asked: asking.Interested) -> None:
-        says = advertisement(asked.text)
+        says = self._advertisement(asked.text)
         self._server.broker.access.advertise(guest.name, says)
 
         def done(reply: Reply) -> None:
@@ -388,11 +412,22 @@ class Serving:
 
     def statement(self, text: str, *, rows: bool = False) -> Statement:
         """What a text asks for; with `rows`, the live set of these."""
-        statement = _read(text) if len(text) <= _SHORT else parse(text)
-        if rows:
-            statement = rows_of(statement)
-        check_executable(statement)
-        return statement
+        found = self._read(partial(_statement, text, rows=rows))
+        assert not isinstance(found, Advertisement)
+        return found
+
+    def _advertisement(self, text: str) -> Advertisement:
+        """What a text says may be published."""
+        found = self._read(partial(advertisement, text))
+        assert isinstance(found, Advertisement)
+        return found
+
+    def _read(self, what: Callable[[], Said]) -> Said:
+        """What the text of a request says, unless that was found out beforehand."""
+        found = self._was_read
+        if isinstance(found, DriftlineError):
+            raise found
+        return what() if found is None else found
 
     def params(self, said: dict[str, Any]) -> dict[str, Value]:
         """Parameters as they were said."""
@@ -487,3 +522,20 @@ def _packed(one: Any) -> list[object]:
     seen = asking.pack_all(one.seen)
     parts = [_packed(part) for part in one.parts]
     return [one.text, one.outcome, one.reason, seen, one.decided, parts]
+
+
+def _statement(text: str, *, rows: bool) -> Statement:
+    statement = _parsed(text) if len(text) <= LETTERS else parse(text)
+    if rows:
+        statement = rows_of(statement)
+    check_executable(statement)
+    return statement
+
+
+def _said(asked: Any) -> Said:
+    """What the text of a request says, with all that is remembered of it when it is first used."""
+    if isinstance(asked, asking.Advertise | asking.Interested):
+        return advertisement(asked.text)
+    statement = _statement(asked.text, rows=getattr(asked, "rows", False))
+    parameters_of(statement)
+    return statement
