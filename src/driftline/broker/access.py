@@ -19,6 +19,7 @@ from driftline.model.covering import Statement
 from driftline.model.event import ENVELOPE
 from driftline.model.expression import Attribute, Expression
 from driftline.model.pattern import Pattern
+from driftline.model.remember import remembered
 from driftline.model.subscription import Crossed, Moved, Subscription
 from driftline.model.variables import walk
 from driftline.model.view import View
@@ -226,20 +227,20 @@ def is_kept(statement: Statement) -> bool:
     return isinstance(statement, View) and bool(statement.source)
 
 
-def asked_of(statement: Statement) -> Iterator[tuple[str | None, frozenset[str]]]:
+@remembered
+def asked_of(statement: Statement) -> tuple[tuple[str | None, frozenset[str]], ...]:
     """The types that a statement is about (None: any), each with the attributes that it names."""
     if isinstance(statement, Pattern):
-        for step in statement.steps:
-            yield from asked_of(step)
-        return
+        return tuple(asked for step in statement.steps for asked in asked_of(step))
     found = {node for one in _expressions(statement) for node in walk(one)}
     attributes = [node for node in found if isinstance(node, Attribute)]
     if isinstance(statement, View) and statement.join is not None:
-        for table in statement.tables:
-            # One that does not say whose it is may be of either.
-            yield table, frozenset(a.name for a in attributes if a.table in (None, table))
-    else:
-        yield statement.source or None, frozenset(one.name for one in attributes)
+        # One that does not say whose it is may be of either.
+        return tuple(
+            (table, frozenset(a.name for a in attributes if a.table in (None, table)))
+            for table in statement.tables
+        )
+    return ((statement.source or None, frozenset(one.name for one in attributes)),)
 
 
 def _expressions(statement: Subscription | View) -> Iterator[Expression]:

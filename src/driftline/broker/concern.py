@@ -70,21 +70,9 @@ class Concern:
         assert +counted._special == +self._special
 
 
-# By identity: comparing statements would cost more than looking at them.
-_plain: dict[int, tuple[Statement, bool]] = {}
-_PLAIN_MAX = 4096
-
-
 def is_plain(statement: Statement) -> bool:
     """Is it filters over single events, fixed but for their parameters?"""
-    known = _plain.get(id(statement))
-    if known is not None:
-        return known[1]
-    found = isinstance(statement, Subscription) and not statement.variables().evolving
-    if len(_plain) >= _PLAIN_MAX:
-        _plain.clear()
-    _plain[id(statement)] = (statement, found)
-    return found
+    return isinstance(statement, Subscription) and not statement.variables().evolving
 
 
 def _types(standing: Standing) -> tuple[str, ...]:

@@ -16,16 +16,13 @@ only the part of its condition that `lazy` keeps to itself.
 from __future__ import annotations
 
 from collections.abc import Set
-from functools import lru_cache
 
 from driftline.errors import InvalidValue, ParameterError
 from driftline.matching.matcher import NO_BOUNDS, Bounds, Filters
 from driftline.model.filter import Filter
+from driftline.model.remember import remembered
 from driftline.model.value import Value, admit
 from driftline.model.variables import variables_of
-
-# Few shapes are shared by many subscriptions, and a bound moves often.
-_REMEMBERED = 4096
 
 
 def alternatives(filters: Filters) -> tuple[Filter, ...]:
@@ -35,16 +32,21 @@ def alternatives(filters: Filters) -> tuple[Filter, ...]:
     return (filters,) if isinstance(filters, Filter) else tuple(filters)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def parameters_of(filters: tuple[Filter, ...]) -> frozenset[str]:
     """The names of the parameters that some of them uses."""
+    if len(filters) == 1:
+        return _parameters_of(filters[0])
+    return frozenset().union(*map(_parameters_of, filters))
+
+
+@remembered
+def _parameters_of(one: Filter) -> frozenset[str]:
     found: set[str] = set()
-    for one in filters:
-        for constraint in one.constraints:
-            if not constraint.constant:
-                found |= constraint.variables().parameters
-        for condition in one.conditions:
-            found |= variables_of(condition).parameters
+    for constraint in one.constraints:
+        if not constraint.constant:
+            found |= constraint.variables().parameters
+    for condition in one.conditions:
+        found |= variables_of(condition).parameters
     return frozenset(found)
 
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,11 @@ from driftline.matching.columns import Columns
 from driftline.matching.matcher import Matcher, Matches
 from driftline.model.event import Event
 from driftline.model.filter import Filter
+from driftline.model.remember import remembered
 from driftline.model.standing import Standing
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.variables import variables_of
-
-# Many subscriptions have the same text and differ in their parameters.
-_REMEMBERED = 4096
 
 _NUMBER = 0xFFFFFFFF
 """The lower half of a word."""
@@ -203,7 +200,7 @@ def in_order(
     return offsets, (words & _NUMBER).astype(np.int32)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def fixed_of(statement: Subscription) -> Fixed:
     """What of it a matcher can hold."""
     whole = statement.filters()

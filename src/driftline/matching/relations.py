@@ -114,13 +114,19 @@ class Relations(Order[FilterNode]):
             assert len(self._nesting) + len(self._unindexed) == len(self)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def place_of(one: Filter) -> tuple[Mapping[str, Domain], Box] | None:
     """What each attribute can be under a filter, and its box; None if nothing satisfies it."""
+    return _remembered_place_of(one) if one.small else _place_of(one)
+
+
+def _place_of(one: Filter) -> tuple[Mapping[str, Domain], Box] | None:
     domains = domains_of(one)
     if any(domain.empty for domain in domains.values()):
         return None
     return domains, box_of(one, domains)
+
+
+_remembered_place_of = lru_cache(maxsize=_REMEMBERED)(_place_of)
 
 
 def _make_index() -> Matcher:

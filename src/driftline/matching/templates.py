@@ -244,15 +244,17 @@ def is_constant(said: Sequence[Filter]) -> bool:
     return True
 
 
-@lru_cache(maxsize=_LIFTED_MAX)
 def lifted_of(one: Filter) -> tuple[tuple[Filter, ...], Bounds] | None:
     """A filter without parameters as a shape that others share, and what was constant in it.
 
-    None where a template would not do: with conditions, or operands other than plain numbers and
-    short texts.
+    None where a template would not do: with conditions, with very many constraints, or operands
+    other than plain numbers and short texts.
     """
-    if one.conditions:
-        return None
+    return None if one.conditions or not one.small else _lifted_of(one)
+
+
+@lru_cache(maxsize=_LIFTED_MAX)
+def _lifted_of(one: Filter) -> tuple[tuple[Filter, ...], Bounds] | None:
     shape: list[str | Operator] = []
     values: dict[str, Value] = {}
     for name, constraint in zip(_NAMES, one.constraints, strict=False):

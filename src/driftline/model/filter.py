@@ -9,13 +9,14 @@ is true of an event if and only if one of its filters is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from driftline.model.comparison import FLIPPED, NEGATED
 from driftline.model.constraint import Constraint, Operator, string_constraint
 from driftline.model.expression import FALSE, NOT, TRUE, Attribute, Expression, Literal
 from driftline.model.predicate import And, Between, Comparison, In, IsNull, Like, Not, Or
+from driftline.model.remember import Remembering, is_small
 from driftline.model.scope import NO_EVENT, Scope
 from driftline.model.truth import Unknown
 from driftline.model.value import Value
@@ -24,19 +25,15 @@ from driftline.model.variables import attributes_of, bind, fold, variables_of
 # Beyond this many filters a condition is cheaper to evaluate than to spread; the part that would
 # go over is kept whole as one condition, which is exact but cannot be indexed or compared.
 FILTERS_MAX = 64
-_SMALL = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Remembering):
     """A conjunction; true of an event when the type, every constraint and condition are."""
 
     type: str | None
     constraints: tuple[Constraint, ...] = ()
     conditions: tuple[Expression, ...] = ()
-    # Worked out when first asked for: filters are looked up far more often than made.
-    _hash: int = field(init=False, compare=False, repr=False)
-    _small: bool = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
         try:
@@ -46,15 +43,9 @@ class Filter:
             object.__setattr__(self, "_hash", found)
             return found
 
-    @property
-    def small(self) -> bool:
-        """Has it few enough nodes to be kept in a memory of many?"""
-        try:
-            return self._small
-        except AttributeError:
-            found = _fewer(self, _SMALL)
-            object.__setattr__(self, "_small", found)
-            return found
+    def parts(self) -> tuple[object, ...]:
+        """See `Remembering`."""
+        return (*self.conditions, *(part.operand for part in self.constraints))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Without the hash: that of a text is another in every process.
@@ -95,23 +86,10 @@ class Filter:
         return source + (" AND ".join(parts) or "TRUE")
 
 
-def _fewer(one: Filter, most: int) -> bool:
-    stack: list[object] = [*one.conditions, *(part.operand for part in one.constraints)]
-    while stack and most > 0:
-        node = stack.pop()
-        most -= 1
-        if isinstance(node, tuple):
-            stack.extend(node)
-        elif isinstance(node, Expression):
-            stack.extend(node.children())
-    return not stack
-
-
-# Matchers, covering and reviews ask for the filters of the same subscription again and again.
+# Matchers, covering and reviews ask for the filters of the same condition again and again.
 _REMEMBERED = 4096
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def filters_of(source: str | None, where: Expression) -> tuple[Filter, ...]:
     """The filters of which one must be true; none at all if the condition can never be.
 
@@ -120,6 +98,12 @@ def filters_of(source: str | None, where: Expression) -> tuple[Filter, ...]:
     >>> [str(f) for f in filters_of("quote", where.expression)]
     ["quote: firm = 'IBM' AND price < 1", "quote: firm = 'IBM' AND price > 2"]
     """
+    if is_small((where,)):
+        return _remembered_filters_of(source, where)
+    return _filters_of(source, where)
+
+
+def _filters_of(source: str | None, where: Expression) -> tuple[Filter, ...]:
     return tuple(
         Filter(
             source,
@@ -128,6 +112,9 @@ def filters_of(source: str | None, where: Expression) -> tuple[Filter, ...]:
         )
         for atoms in _spread(fold(where), negated=False)
     )
+
+
+_remembered_filters_of = lru_cache(maxsize=_REMEMBERED)(_filters_of)
 
 
 _Atom = Constraint | Expression

@@ -19,13 +19,14 @@ from itertools import pairwise
 
 from driftline.errors import NotSupported
 from driftline.model.event import Event
+from driftline.model.remember import Remembering
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
 from driftline.model.variables import Variables
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Remembering):
     """`first THEN second … [WITHIN seconds]`."""
 
     steps: tuple[Subscription, ...]
@@ -34,6 +35,10 @@ class Pattern:
     def __post_init__(self) -> None:
         if len(self.steps) < 2:
             raise ValueError(f"a pattern has two steps or more, not {len(self.steps)}")
+
+    def parts(self) -> tuple[object, ...]:
+        """See `Remembering`."""
+        return tuple(part for step in self.steps for part in step.parts())
 
     def variables(self) -> Variables:
         """The variables any of the steps depends on."""

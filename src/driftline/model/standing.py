@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from driftline.errors import InvalidValue, ParameterError
 from driftline.model.covering import Statement
 from driftline.model.event import Event
 from driftline.model.expression import Expression
 from driftline.model.pattern import Pattern
+from driftline.model.remember import remembered
 from driftline.model.scope import Scope
 from driftline.model.subscription import Moved, Subscription
 from driftline.model.value import Kind, Value, admit, identity, items_of, kind_of, type_name
 from driftline.model.variables import parameter_kinds
 from driftline.model.view import View
-
-# As many texts as are moved at a time.
-_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ def admitted_params(
     return admitted
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def parameters_of(statement: Statement) -> tuple[frozenset[str], dict[str, frozenset[Kind]]]:
     """The parameters of a text and the kinds each may have: the same for all that stand for it."""
     return statement.variables().parameters, kinds_of(statement)

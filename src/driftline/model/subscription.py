@@ -9,13 +9,14 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from driftline.errors import InvalidValue, NotSupported
 from driftline.model.event import Event, stamp_of
 from driftline.model.expression import NOT, TRUE, Expression
 from driftline.model.filter import Filter, filters_of
 from driftline.model.predicate import conjuncts, truth_of
+from driftline.model.remember import Remembering, remembered
 from driftline.model.scope import Scope
 from driftline.model.text import identifier
 from driftline.model.truth import Outcome, Unknown
@@ -63,6 +64,10 @@ class Moved:
     strict: bool = False
     shared: bool = False
 
+    def parts(self) -> tuple[Expression, ...]:
+        """What it is made of."""
+        return (self.value, self.radius, TRUE if self.may is None else self.may)
+
     def variables(self) -> Variables:
         """What the radii depend on."""
         may = variables_of(TRUE if self.may is None else self.may)
@@ -86,6 +91,10 @@ class Crossed:
     clear: Expression
     above: bool = True
 
+    def parts(self) -> tuple[Expression, ...]:
+        """What it is made of."""
+        return (self.value, self.threshold, self.clear)
+
     def variables(self) -> Variables:
         """What the thresholds depend on."""
         return variables_of(self.threshold) | variables_of(self.clear)
@@ -96,15 +105,13 @@ class Crossed:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Remembering):
     """`SELECT columns FROM source WHERE where [AND change]`; no columns means `*`."""
 
     columns: tuple[Column, ...] = ()
     source: str | None = None
     where: Expression = TRUE
     change: Moved | Crossed | None = None
-    # Worked out when first asked for: the same text stands for many, and is looked up often.
-    _hash: int = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
         try:
@@ -118,12 +125,14 @@ class Subscription:
         # Without the hash, which is another one in each process.
         return Subscription, (self.columns, self.source, self.where, self.change)
 
+    def parts(self) -> tuple[object, ...]:
+        """See `Remembering`."""
+        change = () if self.change is None else self.change.parts()
+        return (self.where, *(column.expression for column in self.columns), *change)
+
     def variables(self) -> Variables:
         """The variables that the condition, the columns and the radii depend on."""
-        found = variables_of(self.where)
-        for column in self.columns:
-            found |= variables_of(column.expression)
-        return found if self.change is None else found | self.change.variables()
+        return _variables(self)
 
     def truth(self, scope: Scope) -> Outcome:
         """True, false or unknown for the scope's event: *the* definition of matching."""
@@ -155,7 +164,7 @@ class Subscription:
 
     def filters(self, params: Mapping[str, Value] | None = None) -> tuple[Filter, ...]:
         """The condition as filters of which one must be true, with these parameters bound."""
-        return filters_of(self.source, bind(self.where, params) if params else self.where)
+        return filters_of(self.source, bind(self.where, params)) if params else _filters(self)
 
     def select(self, scope: Scope) -> dict[str, Value | None]:
         """The selected values of the scope's event; None where one is unknown."""
@@ -169,6 +178,19 @@ class Subscription:
             parts.append(f"FROM {identifier(self.source)}")
         where = where_text(self.where, self.change)
         return " ".join([*parts, f"WHERE {where}"] if where else parts)
+
+
+@remembered
+def _variables(one: Subscription) -> Variables:
+    found = variables_of(one.where)
+    for column in one.columns:
+        found |= variables_of(column.expression)
+    return found if one.change is None else found | one.change.variables()
+
+
+@remembered
+def _filters(one: Subscription) -> tuple[Filter, ...]:
+    return filters_of(one.source, one.where)
 
 
 def _check_event(given: object) -> None:

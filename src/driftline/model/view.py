@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from driftline.errors import NotSupported
 from driftline.model.event import Event
 from driftline.model.expression import TRUE, Attribute, Expression
+from driftline.model.remember import Remembering, remembered
 from driftline.model.scope import Scope
 from driftline.model.subscription import Column, Crossed, Moved, Subscription, where_text
 from driftline.model.text import identifier
@@ -77,7 +78,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Remembering):
     """`SELECT columns FROM source [JOIN …] WHERE where [HAVING having]`."""
 
     columns: tuple[Column, ...]
@@ -86,8 +87,6 @@ class View:
     distinct: bool = False
     join: Join | None = None
     having: Moved | Crossed | None = None
-    # Worked out when first asked for: the same text stands for many, and is looked up often.
-    _hash: int = field(init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
         try:
@@ -145,14 +144,15 @@ class View:
                 return replace(self.condition(), change=self.having)
         return self
 
+    def parts(self) -> tuple[object, ...]:
+        """See `Remembering`."""
+        on = () if self.join is None else (self.join.on,)
+        having = () if self.having is None else self.having.parts()
+        return (self.where, *(column.expression for column in self.columns), *on, *having)
+
     def variables(self) -> Variables:
         """The variables the condition, the columns and the radii depend on."""
-        found = variables_of(self.where)
-        for column in self.columns:
-            found |= variables_of(column.expression)
-        if self.join is not None:
-            found |= variables_of(self.join.on)
-        return found if self.having is None else found | self.having.variables()
+        return _variables(self)
 
     def matches(
         self,
@@ -179,3 +179,13 @@ class View:
         if self.having is not None:
             parts.append(f"HAVING {self.having}")
         return " ".join(parts)
+
+
+@remembered
+def _variables(one: View) -> Variables:
+    found = variables_of(one.where)
+    for column in one.columns:
+        found |= variables_of(column.expression)
+    if one.join is not None:
+        found |= variables_of(one.join.on)
+    return found if one.having is None else found | one.having.variables()

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow as pa
 from driftline.model.event import Event
 from driftline.model.expression import Expression
 from driftline.model.predicate import conjunction, conjuncts
+from driftline.model.remember import remembered
 from driftline.model.standing import Standing
 from driftline.model.subscription import Crossed, Subscription
 from driftline.model.table import Table
@@ -52,9 +52,6 @@ from driftline.stateful.value_based.subscription import (
     interest_in_moves,
     interest_in_rows,
 )
-
-# As many texts as stand at a time.
-_REMEMBERED = 1024
 
 
 class Reformulator(Protocol):
@@ -131,7 +128,7 @@ def plan_of(view: View, params: Mapping[str, Value]) -> Plan:
     return _by_rows(view) if parts is None else RangePlan(view, parts)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def _of_change(view: View) -> Plan:
     """The plan of `moved` and `crossed`."""
     assert view.having is not None
@@ -142,7 +139,7 @@ def _of_change(view: View) -> Plan:
     return MovedPlan(view, interest_in_moves(view))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def _by_rows(view: View) -> Plan:
     """The plan of a view that is kept up to date by the changes of rows, or of pairs."""
     kind = view.of

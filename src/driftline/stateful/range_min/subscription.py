@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from driftline.model.constraint import ORDERINGS, Constraint, Operator
 from driftline.model.expression import Attribute, Expression, Literal
 from driftline.model.filter import filters_of
 from driftline.model.predicate import Comparison, conjunction
+from driftline.model.remember import remembered
 from driftline.model.scope import Scope
 from driftline.model.subscription import Subscription
 from driftline.model.text import identifier
@@ -35,9 +35,6 @@ INNER_L, INNER_R, OUTER_L, OUTER_R = ENDS = ("INNER_L", "INNER_R", "OUTER_L", "O
 EQUAL = "EQUAL_"
 AGAIN = "AGAIN"
 """There is a new value, which the message cannot say: it is to be asked for."""
-
-# As many texts as stand at a time.
-_REMEMBERED = 1024
 
 _TYPES = {AggregateFunction.MIN: "$min:", AggregateFunction.MAX: "$max:"}
 
@@ -105,7 +102,7 @@ def range_view(view: View, params: Mapping[str, Value]) -> RangeView | None:
     return parts if all(_number(bound, params) for bound in bounds) else None
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered
 def _apart(view: View) -> RangeView | None:
     if view.distinct or view.join is not None or len(view.columns) != 1:
         return None
