@@ -9,7 +9,7 @@ import pytest
 import driftline as dl
 from driftline.broker.requests import PublishMany, Request
 from driftline.model.event import Event
-from driftline.net.slices import FIRST, LEAST, MOST, ROOM, SECONDS, Batch, Pace, Slices
+from driftline.net.slices import LEAST, MOST, QUICK, ROOM, SECONDS, Batch, Slices
 from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
 from tests.net.here import address, served
@@ -42,7 +42,7 @@ def test_batches_are_cut_where_events_end_and_say_so_at_the_last() -> None:
 
 
 def test_slices_grow_while_it_is_quick_and_shrink_when_it_is_not() -> None:
-    slices = Slices(Pace())
+    slices = Slices()
     for _ in range(20):
         slices.took(slices.most, 0.0001)
     assert slices.most == MOST
@@ -51,25 +51,20 @@ def test_slices_grow_while_it_is_quick_and_shrink_when_it_is_not() -> None:
     assert not slices.fits(5000)
 
 
-def test_who_is_new_begins_with_what_is_known_of_events_and_is_cut_if_that_is_slow() -> None:
-    pace = Pace()
-    first = Slices(pace)
-    assert first.most == FIRST
-    assert not first.fits(FIRST + 1)
-    first.took(FIRST, 10 * SECONDS)
-    second = Slices(pace)
-    assert second.most == first.most == max(LEAST, FIRST // 10)
-    assert not second.fits(FIRST)
-    # Others find it quick again, for themselves and for who is new; what is quick is not cut.
-    for _ in range(10):
-        second.took(second.most, SECONDS / 100)
-    assert Slices(pace).most == FIRST
-    assert second.fits(ROOM * second.most)
-    assert first.most < FIRST
-    # While somebody's events take long, others' are not given more than a slice.
-    first.took(FIRST, 10 * SECONDS)
-    assert second.fits(second.most)
-    assert not second.fits(second.most + 1)
+def test_who_is_new_begins_with_one_and_what_is_quick_is_not_cut() -> None:
+    slices = Slices()
+    assert slices.most == LEAST
+    assert not slices.fits(LEAST + 1)
+    slices.took(LEAST, 10 * SECONDS)
+    assert slices.most == LEAST
+    while not slices.is_quick:
+        assert not slices.fits(slices.most + 1)
+        slices.took(slices.most, SECONDS / 100)
+    assert slices.most == QUICK
+    assert slices.fits(ROOM * slices.most)
+    # Who publishes one at a time is as quick as others.
+    slices.took(1, SECONDS / 100)
+    assert slices.most == QUICK
 
 
 @pytest.mark.parametrize("once", [False, True])

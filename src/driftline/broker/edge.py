@@ -22,6 +22,7 @@ from driftline.broker.parties import Parties
 from driftline.broker.restated import NEVER, Restated
 from driftline.broker.settings import Settings
 from driftline.broker.views import Of, Views
+from driftline.broker.weight import weight_of
 from driftline.matching.choice import make_matcher
 from driftline.matching.columns import Columns
 from driftline.matching.matcher import Numbered
@@ -130,8 +131,9 @@ class Edge:
         """Let kernels know whose it is, if it is for them to find."""
         if self._index is not None and is_plain(self._standing[id].statement):
             number = self._index.number(id)
-            epoch = self._standing[id].epoch
-            self.parties.slots.put(number, self._owner[id], self._handles.get(id, 0), epoch)
+            standing, handle = self._standing[id], self._handles.get(id, 0)
+            weight = weight_of(standing)
+            self.parties.slots.put(number, self._owner[id], handle, standing.epoch, weight)
 
     def subscribe(
         self,
@@ -164,7 +166,7 @@ class Edge:
             _add(self._plain, id, standing)
             self._place(id)
         if self._counting:
-            self.given.change(party, {}, standing.params)
+            self.given.change(party, None, standing)
             self.counted.begin(id, self._types(standing), self._number(id))
 
     def restate(self, party: str, id: str, standing: Standing, handle: int) -> None:
@@ -203,7 +205,7 @@ class Edge:
         """The same subscription under other parameters."""
         before = self._standing[id]
         if self._counting:
-            self.given.change(self._owner[id], before.params, standing.params)
+            self.given.change(self._owner[id], before, standing)
         self.concern.end(before)
         self._standing[id] = standing
         self._note(id)
@@ -236,7 +238,7 @@ class Edge:
             self.counted.end(id, self._number(id))
         standing, owner = self._standing.pop(id), self._owner.pop(id)
         if self._counting:
-            self.given.change(owner, standing.params, {})
+            self.given.change(owner, standing, None)
         party = self.parties[owner]
         del party.ids[id]
         self._handles.pop(id, None)
@@ -497,7 +499,7 @@ class Edge:
         self._plain._check()
         self._steps._check()
         if self._counting:
-            said = [(party, self._standing[id].params) for id, party in self._owner.items()]
+            said = [(party, self._standing[id]) for id, party in self._owner.items()]
             self.given._check(said)
             self.counted._check({id for id in self._standing if self._number(id) is None})
 

@@ -47,6 +47,17 @@ def identity_of(party: str) -> str:
     return unquote(_MARK.split(party, maxsplit=1)[0])
 
 
+def owner_of(party: str) -> str:
+    """By whom a party is counted, where all that are the same person's are one: its identity, or
+    itself where nobody says who they are.
+
+    >>> owner_of("alice~laptop"), owner_of("anyone~laptop")
+    ('alice', 'anyone~laptop')
+    """
+    identity = identity_of(party)
+    return party if identity == ANYONE else identity
+
+
 def mark_of(broker: str, party: str, born: int = 0) -> str:
     """A short name for a durable subscription that no other has.
 

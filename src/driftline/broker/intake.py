@@ -20,6 +20,7 @@ from driftline.broker.effects import DeliverMany, Run
 from driftline.broker.formed import ASK, HARD, Forms, Plan, readable
 from driftline.broker.kept import Kept
 from driftline.broker.slots import NOBODY, Slots
+from driftline.broker.weight import JUDGED
 from driftline.kernels import intake
 from driftline.kernels.bundles import latest
 from driftline.matching.index import Index
@@ -32,6 +33,8 @@ _EVENTS_MOST = 4096
 _EVENTS_FIRST = 64
 _PAIRS_AIM = 1 << 20
 """So many deliveries are written at once, or nearly: it bounds what a burst to everybody takes."""
+_HARD_WEIGHT = 100
+"""What an event weighs that is not for kernels."""
 _NOBODY = np.zeros(0, np.int32)
 _OUT_FIRST = 1 << 20
 _OUT_MOST = 1 << 26
@@ -203,6 +206,45 @@ class Intake:
                 done += len(some)
                 yield [Hard(one.start - begun, one.end - begun) for one in some]
 
+    def light(self, records: bytes | memoryview, forms: NDArray[np.int64], most: int) -> int:
+        """How many of these records, from the first on, weigh no more than so much, all together?
+
+        At least one. What they weigh is what must be judged because kernels cannot tell.
+        """
+        at, end = self._load(records)
+        done, step = 0, _EVENTS_FIRST
+        while at < end:
+            self._search(self._parties, at, end, step, forms)
+            at, why, count = map(int, self._state)
+            if count:
+                weights = self._weights(count)
+                fit = int(np.searchsorted(weights, most, "right"))
+                done += fit
+                if fit < count:
+                    break
+                most -= int(weights[-1])
+                step = min(_EVENTS_MOST, 4 * step)
+            if why == intake.HARD:
+                number = self._number(at, end, forms)
+                if number >= 0 and self._look(number):
+                    continue
+                some = self._hard_ones(at, end, forms)[: max(0, most // _HARD_WEIGHT)]
+                if not some:
+                    break
+                at = some[-1].end
+                done += len(some)
+                most -= _HARD_WEIGHT * len(some)
+        return max(1, done)
+
+    def _weights(self, count: int) -> NDArray[np.int64]:
+        """What the events that were just matched weigh, up to each."""
+        found = self._parties.found
+        is_judged = found < 0
+        each = JUDGED + self._parties.slots.weight_of[np.where(is_judged, ~found, 0)]
+        upto = np.concatenate([[0], np.cumsum(np.where(is_judged, each, 0))])
+        weights: NDArray[np.int64] = upto[self._parties.offsets[1 : count + 1]]
+        return weights
+
     def _stamp(self, lot: Lot, first: int, count: int, base: int) -> None:
         """Note when so many events entered, and what their numbers are here and on links."""
         np.add(self._count[:count], base, out=self._own[:count])
@@ -267,6 +309,13 @@ class Intake:
         return count, why
 
     def _match(self, side: _Side, at: int, end: int, most: int, forms: NDArray[np.int64]) -> None:
+        if self._search(side, at, end, most, forms):
+            upto = int(self._state[2]) + 1
+            offsets, side.found = side.index.verified(self._event, side.offsets[:upto], side.found)
+            side.offsets[:upto] = offsets
+
+    def _search(self, side: _Side, at: int, end: int, most: int, forms: NDArray[np.int64]) -> int:
+        """Match records by kernels; how many matches of these are not sure."""
         plan, index = side.plan, side.index
         assert plan is not None
         side.found, unsure = intake.find(
@@ -290,10 +339,7 @@ class Intake:
             self._used,
             self._state,
         )
-        if unsure:
-            upto = int(self._state[2]) + 1
-            offsets, side.found = index.verified(self._event, side.offsets[:upto], side.found)
-            side.offsets[:upto] = offsets
+        return int(unsure)
 
     def _event(self, at: int) -> Event:
         """An event that was read."""

@@ -43,6 +43,9 @@ from driftline.wire.compact import split_records
 from driftline.wire.records import encode_parcel
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from driftline.broker.formed import Forms
     from driftline.broker.intake import Further, Intake, Told
 
@@ -236,6 +239,10 @@ class Publishing:
             problems=tuple(done.problems),
         )
         return [*done.said, reply]
+
+    def light(self, records: bytes | memoryview, forms: NDArray[np.int64], most: int) -> int:
+        """How many of these, from the first on, take no more than so much to be judged?"""
+        return self.ready().light(records, forms, most)
 
     def _take(
         self,

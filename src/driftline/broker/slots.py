@@ -32,6 +32,7 @@ class Slots:
         "matched",
         "names",
         "slot_of",
+        "weight_of",
     )
 
     def __init__(self) -> None:
@@ -39,6 +40,8 @@ class Slots:
         self.mark_of: NDArray[np.int64] = np.zeros(_FIRST, np.int64)
         self.matched: NDArray[np.int64] = np.zeros(_FIRST, np.int64)
         """How often each was found."""
+        self.weight_of: NDArray[np.int64] = np.zeros(_FIRST, np.int64)
+        """What it takes to judge each, where kernels cannot tell; see `weight`."""
         self.kept = np.zeros(_FIRST, np.uint8)
         # What kernels count in: words of 0 by slot, and others.
         self.counts = np.zeros(_FIRST, np.int64)
@@ -81,16 +84,18 @@ class Slots:
         """The slot of a party."""
         return self._slots.get(party)
 
-    def put(self, number: int, party: str, handle: int, epoch: int) -> None:
-        """A subscription has this number now, and is called so."""
+    def put(self, number: int, party: str, handle: int, epoch: int, weight: int = 0) -> None:
+        """A subscription has this number now, is called so, and weighs so much."""
         while number >= len(self.slot_of):
             self.slot_of = _longer(self.slot_of, NOBODY)
             self.mark_of = _longer(self.mark_of, 0)
             self.matched = _longer(self.matched, 0)
+            self.weight_of = _longer(self.weight_of, 0)
         if self.slot_of[number] == NOBODY:
             self.matched[number] = 0
         self.slot_of[number] = self._slots[party]
         self.mark_of[number] = epoch << 32 | handle
+        self.weight_of[number] = weight
 
     def found(self, number: int) -> int:
         """How often the subscription of this number was found."""

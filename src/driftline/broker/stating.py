@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from driftline.broker.access import asked_of
+from driftline.broker.weight import prepare_weight
 from driftline.errors import NotSupported
+from driftline.matching.bounds import parameters_of as bound_by
 from driftline.model.covering import Statement
 from driftline.model.pattern import Pattern
-from driftline.model.standing import Standing
+from driftline.model.standing import Standing, parameters_of
 from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View, ViewKind
 from driftline.model.wholeness import fault_of_view
+from driftline.moving.evolving.plan import evolves
 from driftline.stateful.plan import plan_of
 from driftline.stateful.rows.change import is_derived
 from driftline.stateful.value_based.states import condition_of
@@ -31,6 +35,19 @@ def check_executable(statement: Statement, params: Mapping[str, Value] | None = 
     for source in (*sources, *(statement.tables if isinstance(statement, View) else ())):
         if is_derived(source):
             raise NotSupported(source, "types that begin with $ are the system's own")
+
+
+def prepare(statement: Statement) -> None:
+    """Work out beforehand what is remembered of a statement, where nobody waits for it."""
+    parameters_of(statement)
+    prepare_weight(statement)
+    asked_of(statement)
+    for step in statement.steps if isinstance(statement, Pattern) else (statement,):
+        if isinstance(step, Subscription):
+            filters = step.filters()
+            hash(filters)
+            any(map(evolves, filters))
+            bound_by(filters)
 
 
 def rows_of(statement: Statement) -> View:

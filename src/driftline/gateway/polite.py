@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from driftline.net.turns import Turns
 
-_RECENT = 0.5
-"""So many seconds after somebody had to wait the broker counts as busy."""
 _REST = 3.0
 _LITTLE, _REST_MOST = 0.0002, 0.05
 
@@ -30,7 +28,7 @@ class PoliteLoop(asyncio.SelectorEventLoop):
         began = time.thread_time()
         super()._run_once()  # type: ignore[misc]
         turns = self.turns
-        if turns is not None and time.monotonic() - turns.pressed < _RECENT:
+        if turns is not None and turns.is_pressed:
             worked = time.thread_time() - began
             if worked > _LITTLE:
                 time.sleep(min(_REST * worked, _REST_MOST))

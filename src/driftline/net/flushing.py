@@ -40,6 +40,12 @@ class Flushing:
         if self._soon is None:
             self._soon = self._loop.call_soon(self._flush)
 
+    def now(self) -> None:
+        """Write at once what would be when this turn is over, because something long follows."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._flush()
+
     def _flush(self) -> None:
         self._soon = None
         began = self._loop.time()

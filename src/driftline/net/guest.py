@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftline.broker.effects import Deliver, Reply, Run
+from driftline.broker.identity import owner_of
 from driftline.broker.requests import PublishMany
 from driftline.errors import (
     DriftlineError,
@@ -33,7 +34,7 @@ from driftline.net.connection import Connection
 from driftline.net.counting import Tally
 from driftline.net.reading import READING
 from driftline.net.sight import Seen
-from driftline.net.slices import FEW, ROOM, Batch, Slices, Whole
+from driftline.net.slices import FEW, LIGHT, ROOM, Batch, Slices, Whole
 from driftline.net.slices import SECONDS as SLICE
 from driftline.net.telling import Told, framed, told
 from driftline.net.tokens import Proven
@@ -87,6 +88,8 @@ class Guest:
         self._expire()
         self.name = name
         """The party that it is."""
+        self.owner = owner_of(name)
+        """Who counts as one with this, however many they are."""
         self.life = life
         self.log = server.log.bind(party=name, peer=connection.peer)
         self.sight = server.sight_of(name)
@@ -106,7 +109,7 @@ class Guest:
         self._own: dict[int, Form] = {}
         self._own_letters = 0
         self._batches: dict[str, list[_Sent]] = {}
-        self._slices = Slices(server.pace)
+        self._slices = Slices()
         self._later: deque[Batch] = deque()
         """Events that wait for their turn; what came behind them waits, too."""
         self._work: Iterator[None] | None = None
@@ -222,13 +225,15 @@ class Guest:
         if not batches:
             return
         events = sum(one.events for one in batches)
-        is_turn = events <= FEW or not self.server.turns.is_over()
-        if is_turn and self._slices.fits(events):
+        is_few = events <= FEW and self._slices.is_quick
+        is_turn = is_few or not self.server.turns.is_over()
+        is_light = events == 1 or self.server.edge.given.all_weight < LIGHT
+        if is_turn and is_light and self._slices.fits(events):
             began, worked = time.perf_counter(), time.thread_time()
             self._publish_all(batches)
             took = time.thread_time() - worked
             self._slices.took(events, took)
-            if took > ROOM * SLICE:
+            if took > ROOM * SLICE or not self._slices.is_quick:
                 self.server.turns.spend(began)
             return
         self._later.extend(one.kept() for one in batches)
@@ -241,13 +246,24 @@ class Guest:
             if turns.is_over():
                 turns.wait(self)
                 return
-            one, rest = self._later.popleft().cut(self._slices.most)
+            one, rest = self._cut(self._later.popleft())
             if rest is not None:
                 self._later.appendleft(rest)
             began, worked = time.perf_counter(), time.thread_time()
             self._publish_all([one])
             self._slices.took(one.events, time.thread_time() - worked)
             turns.spend(began)
+
+    def _cut(self, one: Batch) -> tuple[Batch, Batch | None]:
+        """As many events as a slice has room for, as far as can be told, and the rest."""
+        most = self._slices.most
+        part, rest = one.cut(most)
+        server = self.server
+        if part.events == 1 or server.edge.given.all_weight < LIGHT:
+            return part, rest
+        # What was quick until now need not be so: others may have asked for what is not.
+        light = server.broker.publishing.light(part.records, self._forms_in, LIGHT)
+        return (part, rest) if light >= part.events else one.cut(light)
 
     def _is_busy(self) -> bool:
         """Is something not done yet, so that what comes has to wait?"""

@@ -74,7 +74,7 @@ class Keeping:
         edge, access = self._server.edge, self._server.broker.access
         known = edge.standing(f"{party}#0") if edge.owner(f"{party}#0") == party else None
         if known is None:
-            self._serving.check_given(party, {}, standing.params)
+            self._serving.check_given(party, None, standing)
             return None, standing
         statement = stated(standing.statement)
         if since is not None and known.epoch > since:
@@ -92,7 +92,7 @@ class Keeping:
             wanted = known
         access.subscribe(guest.name, wanted.statement)
         if wanted is not known:
-            self._serving.check_given(party, known.params, wanted.params)
+            self._serving.check_given(party, known, wanted)
             access.set(guest.name, wanted.statement)
         return known, wanted
 

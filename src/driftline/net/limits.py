@@ -19,6 +19,8 @@ class Limits:
 
     connections: int = 10_000
     """All at once; more are turned away."""
+    connections_each: int = 5_000
+    """Of one identity; more are turned away. Where nobody has one there is no such limit."""
     frame_bytes: int = FRAME_BYTES_MAX
     subscriptions: int = 200_000
     """Of one connection."""
@@ -29,6 +31,10 @@ class Limits:
     parameter_bytes: int = 64 << 20
     """About what the parameters of all subscriptions of one connection take; and likewise of all
     durable subscriptions of one identity."""
+    weight: int = 30_000
+    """At a closed broker, of all subscriptions of one identity, or of a connection without one:
+    parts of conditions that no index answers and that are judged one by one for each event, and
+    what takes as much."""
     advertisements: int = 1_000
     """Of one connection."""
     forms: int = 4_096

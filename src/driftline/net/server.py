@@ -10,7 +10,7 @@ import asyncio
 import gc
 import ssl
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from secrets import randbits
@@ -21,7 +21,14 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, DeliverMany, Reply, Run
 from driftline.broker.formed import Forms
-from driftline.broker.identity import durable_name, durable_of, guest_of, identity_of, mark_of
+from driftline.broker.identity import (
+    ANYONE,
+    durable_name,
+    durable_of,
+    guest_of,
+    identity_of,
+    mark_of,
+)
 from driftline.broker.kept import Kept
 from driftline.broker.parties import SECRETS_EACH
 from driftline.broker.requests import Leave
@@ -61,7 +68,6 @@ from driftline.net.renewing import check_renewable
 from driftline.net.sampling import Sampling
 from driftline.net.serving import Serving
 from driftline.net.sight import Seen, Sight, sight_of
-from driftline.net.slices import Pace
 from driftline.net.status import Counters, status_of
 from driftline.net.stranger import Stranger
 from driftline.net.turns import Turns
@@ -112,8 +118,9 @@ class Server:
         self.holding = Holding(self)
         self.watching = Watching(self)
         self.turns = Turns(self)
-        self.pace = Pace()
         self.reading = Reading(self)
+        self._connected: Counter[str] = Counter()
+        """How many connections each identity has."""
         self.strangers: dict[Stranger, None] = {}
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
@@ -139,7 +146,7 @@ class Server:
     async def start(self) -> None:
         """Open the journal, take up where it ends, and listen."""
         self.loop = asyncio.get_running_loop()
-        self._flushing = Flushing(self.loop, self.holding.check_journal)
+        self.flushing = Flushing(self.loop, self.holding.check_journal)
         config = self.config
         self.identities = Identities(config)
         journal = open_journal(config.journal, config.name)
@@ -389,11 +396,11 @@ class Server:
 
     def dirty(self, connection: Connection) -> None:
         """See `Hub`."""
-        self._flushing.dirty(connection)
+        self.flushing.dirty(connection)
 
     def hurry(self) -> None:
         """See `Hub`."""
-        self._flushing.hurry()
+        self.flushing.hurry()
 
     def _look_after(self) -> None:
         """Ask those who are silent whether they are there; who is so for too long has gone."""
@@ -435,6 +442,10 @@ class Server:
             proven = self.identities.proven(hello.token, known)
         name = guest_of(proven.identity, hello.client)
         before = self.guests.get(name)
+        if before is None and inside is None and proven.identity != ANYONE:
+            most = self.limits.connections_each
+            if self._connected[proven.identity] >= most:
+                raise LimitReached("connections of one identity", most)
         if before is not None:
             # It is back before we noticed that it had gone.
             before.goodbye("there is another connection of this client", again=False)
@@ -445,6 +456,7 @@ class Server:
             # It counts anew, by a clock that may be behind: what it says is not what came before.
             self.broker.publishing.leave(name)
         guest = self.guests[name] = Guest(self, connection, proven, name, hello.life)
+        self._connected[proven.identity] += 1
         guest.log.debug("client connected")
         self.holding.arrived(connection)
         said = asking.Welcome(
@@ -469,6 +481,9 @@ class Server:
         if self.guests.get(guest.name) is not guest:
             return
         del self.guests[guest.name]
+        self._connected[guest.identity] -= 1
+        if not self._connected[guest.identity]:
+            del self._connected[guest.identity]
         guest.log.debug("client gone", why=why, published=guest.published, told=guest.told)
         for handle in [*guest.handles]:
             self.serving.forget(guest, handle)

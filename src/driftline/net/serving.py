@@ -7,7 +7,7 @@ What is refused is refused with a reason, and nothing has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from driftline.broker import requests
 from driftline.broker.effects import Reply
 from driftline.broker.explaining import explained
+from driftline.broker.given import more_bytes, more_weight
 from driftline.broker.parties import Party
 from driftline.broker.policy import Overflow, Policy
-from driftline.broker.sizes import size_of_values
-from driftline.broker.stating import check_executable, rows_of, stated
+from driftline.broker.stating import check_executable, prepare, rows_of, stated
 from driftline.errors import (
     DriftlineError,
     InvalidValue,
@@ -31,7 +31,7 @@ from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
-from driftline.model.standing import Standing, parameters_of
+from driftline.model.standing import Standing
 from driftline.model.table import TableDeclaration
 from driftline.model.value import Value, show
 from driftline.model.view import View
@@ -48,8 +48,9 @@ from driftline.wire.stream import Kind, frame
 if TYPE_CHECKING:
     from driftline.net.server import Server
 
-# The same text, with other parameters, stands for many: reading it is most of the work.
-_parsed = lru_cache(maxsize=4096)(parse)
+# The same text, with other parameters, stands for many: reading it is most of the work. Each takes
+# some hundred times what its letters do.
+_parsed = lru_cache(maxsize=1024)(parse)
 Said: TypeAlias = Statement | Advertisement
 WITHIN_MOST = 600_000_000
 """Nobody is waited for longer than so many microseconds, whatever was asked for."""
@@ -88,7 +89,7 @@ class Serving:
         if len(getattr(asked, "text", None) or "") > LETTERS:
             guest.wait_for_reading()
             then = partial(self._serve_read, guest, asked)
-            self._server.reading.read(partial(_said, asked), then)
+            self._server.reading.read(guest.owner, partial(_said, asked), then)
         else:
             self._serve(guest, asked)
 
@@ -138,7 +139,7 @@ class Serving:
         if asked.durable:
             self._attach(guest, asked, standing)
             return
-        self.check_given(guest.name, {}, params)
+        self.check_given(guest.name, None, standing)
         if asked.quietly:
             guest.quiet.add(asked.handle)
         id = f"{guest.name}#{asked.handle}"
@@ -244,7 +245,7 @@ class Serving:
         check_executable(to.statement, to.params)
         owner = self._server.edge.owner(id)
         assert owner is not None
-        self.check_given(owner, self._server.edge.standing(id).params, to.params)
+        self.check_given(owner, self._server.edge.standing(id), to)
         handle = 0 if self._server.edge.parties.is_durable(owner) else asked.handle
 
         def done(reply: Reply) -> None:
@@ -437,15 +438,19 @@ class Serving:
         given = unpack_all(said, "parameter")
         return {name: value for name, value in given.items() if value is not None}
 
-    def check_given(
-        self, party: str, before: Mapping[str, Value], after: Mapping[str, Value]
-    ) -> None:
-        """Raise if other parameters of a subscription would take too much, with all others."""
-        most = self._server.limits.parameter_bytes
-        more = size_of_values(after) - size_of_values(before)
+    def check_given(self, party: str, before: Standing | None, after: Standing) -> None:
+        """Raise if what a subscription asks for would be too much, with all others."""
+        limits, given = self._server.limits, self._server.edge.given
         # Whoever has too much, because the limit was another once, may have less of it.
-        if more > 0 and self._server.edge.given.of(party) + more > most:
-            raise LimitReached("bytes of parameters", most)
+        more = more_bytes(before, after)
+        if more > 0 and given.bytes(party) + more > limits.parameter_bytes:
+            raise LimitReached("bytes of parameters", limits.parameter_bytes)
+        if not self._server.config.is_closed:
+            return  # Whoever wants more of an open broker is somebody else on another connection.
+        more = more_weight(before, after)
+        if more > 0 and given.weight(party) + more > limits.weight:
+            what = "parts of conditions that no index answers, all together (limits.weight)"
+            raise LimitReached(what, limits.weight)
 
     def _standing(self, guest: Guest, handle: int, durable: str = "") -> tuple[str, Standing]:
         """A subscription by its handle, or any durable one by its name."""
@@ -537,5 +542,5 @@ def _said(asked: Any) -> Said:
     if isinstance(asked, asking.Advertise | asking.Interested):
         return advertisement(asked.text)
     statement = _statement(asked.text, rows=getattr(asked, "rows", False))
-    parameters_of(statement)
+    prepare(statement)
     return statement

@@ -1,10 +1,11 @@
 """How many events of one client are published before others have their turn?
 
 Events are quick, unless very many are told of each, or those who are told read too slowly. That is
-not known beforehand: it begins with a few, and with twice as many whenever that was quick. What
+not known beforehand: it begins with one, and takes twice as many whenever that was quick. What
 takes longer is cut into parts, each as much as a slice of time has room for, and the connection is
-not listened to meanwhile. So whoever floods a broker lets others wait for a slice, and no longer;
-and if many do so, each of them new, they begin with what the last one's events were found to take.
+not listened to meanwhile. So whoever floods a broker lets others wait for a slice, and no longer.
+Where much of what is asked for must be judged event by event, that is counted beforehand: what was
+quick a moment ago need not be so any more.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from driftline.wire.publishing import Refusals
 
 SECONDS = 0.002
 """Of one slice."""
-FIRST, LEAST, MOST = 4, 1, 1 << 17
-"""Events of the first slice, of the smallest, and of the largest."""
+LEAST, MOST = 1, 1 << 17
+"""Events of the smallest slice, which is the first, and of the largest."""
+QUICK = 4
+"""From so many on in a slice they are as quick as nearly all are."""
 ROOM = 8
 """What would take no more slices than this is not cut: that has a price of its own. Unless events
-take long, this client's or just now somebody else's, or nothing is known of them.
+take long, or nothing is known of them.
 """
+LIGHT = 4000
+"""What may be judged in one slice, see `weight`: some two milliseconds."""
 FEW = 64
 """So many need not wait for their turn, unless they are known to take long."""
 _HEAD = 4
@@ -93,28 +98,22 @@ def _sizes(records: bytes | memoryview, count: int) -> Iterator[int]:
         at += size
 
 
-class Pace:
-    """What is known of the events of one broker's clients, for those who are new."""
-
-    __slots__ = ("first",)
-
-    def __init__(self) -> None:
-        self.first = FIRST
-
-
 class Slices:
     """How much of what one client publishes fits a slice."""
 
-    __slots__ = ("_pace", "most")
+    __slots__ = ("most",)
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self.most = pace.first
+    def __init__(self) -> None:
+        self.most = LEAST
+
+    @property
+    def is_quick(self) -> bool:
+        """Are its events as quick as nearly all are?"""
+        return self.most >= QUICK
 
     def fits(self, events: int) -> bool:
         """May so many be published in one piece?"""
-        is_quick = self.most > FIRST and self._pace.first == FIRST
-        return events <= (ROOM * self.most if is_quick else self.most)
+        return events <= (ROOM * self.most if self.is_quick else self.most)
 
     def took(self, events: int, seconds: float) -> None:
         """So many took so long, of this thread's processor: what others on the machine take says
@@ -124,6 +123,3 @@ class Slices:
             self.most = max(LEAST, min(self.most, int(events * SECONDS / seconds)))
         elif 2 * events >= self.most and seconds < SECONDS / 2:
             self.most = min(MOST, 2 * self.most)
-        else:
-            return
-        self._pace.first = min(FIRST, self.most)

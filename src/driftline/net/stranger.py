@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftline.errors import FrameRefused, NotAuthenticated
+from driftline.errors import FrameRefused, LimitReached, NotAuthenticated
 from driftline.net.connection import Connection, Service
 from driftline.net.link import Wire
 from driftline.wire import asking
@@ -40,7 +40,12 @@ class Stranger:
             try:
                 service = self._server.greet(self._connection, asking.decode_hello(payload))
             except NotAuthenticated as problem:
-                self._turn_away(problem)
+                self._server.note_unproven(self._connection.peer, problem)
+                self._turn_away(problem.why, again=False, error=type(problem).__name__)
+                return len(data)
+            except LimitReached as problem:
+                self._server.unheard(self._connection.peer, str(problem))
+                self._turn_away(str(problem), again=True)
                 return len(data)
         elif kind is Kind.LINK:
             wire = Wire(self._server)
@@ -63,12 +68,12 @@ class Stranger:
         self._timer.cancel()
         self._server.strangers.pop(self, None)
 
-    def _turn_away(self, problem: NotAuthenticated) -> None:
+    def _turn_away(self, why: str, *, again: bool, error: str = "") -> None:
+        """Say why it is ended, and whether there is a point in coming back."""
         self._leave()
-        self._server.note_unproven(self._connection.peer, problem)
-        said = asking.Goodbye(problem.why, again=False, error=type(problem).__name__)
+        said = asking.Goodbye(why, again=again, error=error)
         self._connection.send(frame(Kind.GOODBYE, asking.encode(said)))
-        self._connection.close(str(problem))
+        self._connection.close(why)
 
     def eased(self) -> None:
         """See `Service`."""
