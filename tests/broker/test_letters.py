@@ -181,7 +181,7 @@ def test_of_notices_that_lie_together_one_can_be_buried_and_an_overtaken_word_ch
         async with served() as server, dl.connect(address(server)) as client:
             await client.durables.keep("alerts", "SELECT * FROM q")
             (guest,) = server.guests.values()
-            while not guest._slices.is_quick:
+            while not guest.incoming._slices.is_quick:
                 await client.publish_many([Event("other", {"x": x}) for x in range(64)])
             await client.publish_many([Event("q", {"x": x}) for x in range(4)])
             s = await client.attach("alerts", ack="manual")

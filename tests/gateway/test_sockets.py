@@ -122,7 +122,7 @@ def test_a_durable_one_goes_on_behind_what_was_had():
                     assert ended["ended"] == "a"
                     assert "another connection" in ended["problem"]["detail"]
                     await other.ask("cancel", "b")
-            assert not server.durable_of("anyone")
+            assert not server.durables.of("anyone")
 
     run(test())
 

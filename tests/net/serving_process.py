@@ -58,7 +58,7 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "subscriptions": sum(1 for _ in server.edge),
             "awaited": len(server._awaited),
             "awaiting": Counter(one.__qualname__ for one in server._awaited.values()),
-            "attached": len(server._attached),
+            "attached": server.durables.attached,
             "watched": len(server.watching),
             "policies": sum(one.behind.policies for one in server.guests.values()),
             "behind": server.driver.waiting,

@@ -368,7 +368,7 @@ def test_what_waits_and_may_be_seen_is_counted_in_turns(
                 assert not task.done()
                 found = await task
                 assert found.kept == before == 201
-                (party,) = server.durable_of("alice")
+                (party,) = server.durables.of("alice")
                 assert server.edge.parties[party].kept == 401
 
     run(test)

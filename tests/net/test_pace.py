@@ -41,7 +41,7 @@ def test_what_comes_while_somebody_is_held_back_holds_them_longer() -> None:
             (guest,) = server.guests.values()
             began = loop.time()
             for _ in range(RATE + RATE // 2):
-                guest._pace(1)
+                guest.incoming._pace(1)
             assert guest.connection.is_held
             await eventually(lambda: not guest.connection.is_held)
             assert loop.time() - began > 0.4

@@ -84,7 +84,7 @@ def test_a_flood_that_takes_long_is_answered_whole_and_in_order(
             # Rows without their key are refused.
             events[1000] = events[2000] = dl.Event("t", {"n": 1}, id="t", source="here")
             (guest,) = server.guests.values()
-            guest._slices.most = LEAST
+            guest.incoming._slices.most = LEAST
             monkeypatch.setattr(Slices, "took", lambda self, events, seconds: None)
             asked: list[int] = []
             ask = server.driver.ask

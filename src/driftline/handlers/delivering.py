@@ -112,7 +112,8 @@ class Delivering:
     @property
     def is_attached(self) -> bool:
         """Is it told to us, and to nobody else?"""
-        return bool(self._guest) and self._server.attached_as(self._party) == self._guest
+        told = self._server.durables.guest(self._party)
+        return told is not None and told.name == self._guest
 
     def finish(self) -> None:
         """Begin nothing more when what is on its way was taken, or not."""
@@ -125,7 +126,7 @@ class Delivering:
     async def run(self) -> None:
         """Tell it until it is cancelled, or nothing is wanted any more."""
         while True:
-            if self._server.is_attached(self._party):
+            if self._server.durables.guest(self._party) is not None:
                 await asyncio.sleep(_ASIDE)
                 continue
             try:
@@ -269,7 +270,7 @@ class Delivering:
             raise _Over
         patience.begin(*(one.id for one in some))
         generation = self._server.edge.parties[self._party].generation
-        mark = self._server.mark(self._party)
+        mark = self._server.durables.mark(self._party)
         self.handing_over = True
         try:
             outcome = await self.way.hand_over(self._party, mark, generation, self.handler, some)

@@ -85,7 +85,7 @@ class Channel:
     def _send(self, one: Deliver | Kept) -> None:
         guest, connection = self._guest, self._guest.connection
         head = self.handle.to_bytes(4, "little")
-        tally = guest.server.tally(self.party)
+        tally = guest.server.durables.tally(self.party)
         tally.told = max(tally.told, one.last)
         if isinstance(one, Kept):
             guest.told += one.notices

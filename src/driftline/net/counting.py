@@ -121,8 +121,8 @@ def identity_of_guest(guest: Guest) -> Steps[list[dict[str, object]]]:
     )
     alone = (
         (f"{party}#0", None, 0)
-        for party in server.durable_of(guest.identity)
-        if not server.is_attached(party)
+        for party in server.durables.of(guest.identity)
+        if server.durables.guest(party) is None
     )
     shown: list[dict[str, object]] = []
     letters = 0
@@ -195,7 +195,7 @@ def _of_passing(server: Server, id: str, guest: Guest, handle: int) -> dict[str,
 
 
 def _of_durable(server: Server, id: str, party: str) -> dict[str, int]:
-    edge, tally = server.edge, server.tallies.get(party, Tally())
+    edge, tally = server.edge, server.durables.tally(party)
     known = edge.parties[party]
     return {
         "evaluated": edge.evaluated(id),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driftline.broker import requests
 from driftline.broker.access import may_be_told
 from driftline.broker.effects import Deliver, Reply
-from driftline.broker.identity import durable_name
+from driftline.broker.identity import durable_name, durable_of
 from driftline.broker.kept import Kept
 from driftline.broker.letters import Letter
 from driftline.broker.stating import stated
@@ -59,7 +59,7 @@ class Keeping:
 
     def find(self, guest: Guest, name: str) -> tuple[str, Standing]:
         """The party that a durable subscription of a guest is, and what it asks for."""
-        party = self._server.durable_name(guest, name)
+        party = durable_of(guest.identity, name)
         if not name or self._server.edge.owner(f"{party}#0") != party:
             raise InvalidValue("durable", "the name of a durable subscription", show(name))
         return party, self._server.edge.standing(f"{party}#0")
@@ -103,22 +103,22 @@ class Keeping:
         statement = serving.statement(asked.text, rows=asked.rows)
         server.broker.access.subscribe(guest.name, statement)
         standing = Standing.of(statement, serving.params(asked.params), server.clock.now())
-        party = server.durable_name(guest, asked.durable)
+        party = durable_of(guest.identity, asked.durable)
         known, wanted = self.wanted(guest, party, standing)
         if known is None:
-            server.begin_durable(guest, party)
+            server.durables.begin(party)
         value = {"epoch": wanted.epoch, "created": known is None}
 
         def done(reply: Reply) -> None:
             if reply.refused is not None:
                 if known is None:
-                    server.end_durable(party, lambda reply: None)
+                    server.durables.end(party, lambda reply: None)
                 guest.refuse_request(asked.request, reply.refused)
                 return
             if known is not None and known.statement != wanted.statement:
-                server.detach(party, "it asks for something else now")
+                server.durables.detach(party, "it asks for something else now")
             elif wanted is not known:
-                server.moved(party, wanted)
+                server.durables.moved(party, wanted)
             serving.when_effective(guest, asked.request, asked.within, "subscription", value)
 
         if wanted is known:
@@ -131,10 +131,9 @@ class Keeping:
 
     def _drop(self, guest: Guest, asked: by_name.Drop) -> None:
         party, _ = self.find(guest, asked.durable)
-        self._server.detach(party, "it was ended")
-        self._server.end_durable(
-            party, lambda reply: self._serving.replied(guest, asked.request, reply)
-        )
+        durables = self._server.durables
+        durables.detach(party, "it was ended")
+        durables.end(party, lambda reply: self._serving.replied(guest, asked.request, reply))
 
     def check_number(self, party: str, number: int, *, told: bool = False) -> None:
         """Raise if to have had this number would throw away what it says nothing of.
@@ -148,7 +147,7 @@ class Keeping:
         if is_one and known is not None:
             is_one = is_number_of(known.waiting, number)
             if told and number > server.began_at and known.waiting:
-                last = max(server.tally(party).told, known.had)
+                last = max(server.durables.tally(party).told, known.had)
                 is_one = is_one and (number <= last or number < known.waiting[0].number)
         if not is_one:
             raise InvalidValue("number", "one that this subscription was told", show(number))
@@ -202,8 +201,8 @@ class Keeping:
 
     def _some(self, guest: Guest, after: str) -> Steps[object]:
         """Those behind one, by name, as many as can be shown at once."""
-        last = self._server.durable_name(guest, after)
-        while some := self._server.durable_of(guest.identity, last, SHOWN_MOST):
+        last = durable_of(guest.identity, after)
+        while some := self._server.durables.of(guest.identity, last, SHOWN_MOST):
             shown = yield from self._page(guest, some)
             if shown:
                 return shown
@@ -239,7 +238,8 @@ class Keeping:
             trouble = handling.trouble(party)
         elif known.handler:
             trouble = Trouble("no webhooks and no e-mail are sent from this broker", 0)
-        attached = server.is_attached(party) and not (handling and handling.holds(party))
+        is_told = server.durables.guest(party) is not None
+        attached = is_told and not (handling and handling.holds(party))
         statement = standing.statement
         matched = server.edge.matched(f"{party}#0")
         if not may_be_told(server.broker.access, guest.name, statement):
@@ -262,7 +262,7 @@ class Keeping:
             "attempts": 0 if trouble is None else trouble.attempts,
             "dead": len(known.letters),
             "forgotten": known.letters.forgotten,
-            "mark": server.mark(party),
+            "mark": server.durables.mark(party),
         }
 
     # What could not be handed over

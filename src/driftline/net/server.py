@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from secrets import randbits
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -21,16 +19,8 @@ from driftline.broker.broker import Broker
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver, DeliverMany, Reply, Run
 from driftline.broker.formed import Forms
-from driftline.broker.identity import (
-    ANYONE,
-    durable_name,
-    durable_of,
-    guest_of,
-    identity_of,
-    mark_of,
-)
+from driftline.broker.identity import ANYONE, guest_of, identity_of
 from driftline.broker.kept import Kept
-from driftline.broker.parties import SECRETS_EACH
 from driftline.broker.requests import Leave
 from driftline.broker.settings import Settings
 from driftline.broker.station import Station
@@ -42,15 +32,14 @@ from driftline.errors import (
     NotAuthenticated,
     NotSupported,
 )
-from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.net.address import Address
 from driftline.net.certified import check_certificate
 from driftline.net.clock import BrokerClock
 from driftline.net.config import Config, role_of
 from driftline.net.connection import READ_BYTES, Connection, Service
-from driftline.net.counting import Tally
 from driftline.net.driver import Driver
+from driftline.net.durables import Durables
 from driftline.net.flushing import Flushing
 from driftline.net.gathering import Gathering
 from driftline.net.guest import Guest
@@ -81,8 +70,6 @@ if TYPE_CHECKING:
 
 _TICK = 2_000_000
 """Microseconds of one incarnation, where it is told by the clock."""
-_BEGINNINGS_BITS = 42
-"""Beside what a generation counts, as much as fits a number of the journal."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -114,7 +101,7 @@ class Server:
         self.began = self.clock.now()
         self.serving = Serving(self)
         self.gathering = Gathering(config.limits.frame_bytes)
-        self._attached: dict[str, Guest] = {}
+        self.durables = Durables(self)
         self.holding = Holding(self)
         self.watching = Watching(self)
         self.turns = Turns(self)
@@ -125,10 +112,6 @@ class Server:
         """Those who have not said who they are, the oldest first."""
         self._unfinished = 0
         self._sights: WeakValueDictionary[str, Sight] = WeakValueDictionary()
-        self._durable: defaultdict[str, list[str]] = defaultdict(list)
-        """The durable subscriptions of each identity, in order."""
-        self.tallies: dict[str, Tally] = {}
-        """What these were sent."""
         self.sampling = Sampling(self.clock)
         self._awaited: dict[str, Callable[[Reply], None]] = {}
         self._counted = 0
@@ -174,9 +157,7 @@ class Server:
             self.station = Station(config.name, self.incarnation, settings, stored, moment)
             self.began_at = self.broker.last_number
             self.broker.access = self.identities.access
-            for party in sorted(self.edge.parties):
-                if durable_name(party) is not None:
-                    self._durable[identity_of(party)].append(party)
+            self.durables.load()
         except BaseException:
             journal.close()
             raise
@@ -484,12 +465,11 @@ class Server:
         self._connected[guest.identity] -= 1
         if not self._connected[guest.identity]:
             del self._connected[guest.identity]
-        guest.log.debug("client gone", why=why, published=guest.published, told=guest.told)
+        guest.log.debug("client gone", why=why, published=guest.incoming.published, told=guest.told)
         for handle in [*guest.handles]:
             self.serving.forget(guest, handle)
         for party in guest.channels:
-            if self._attached.get(party) is guest:
-                del self._attached[party]
+            self.durables.release(party, guest)
         for id in guest.advertised:
             self.watching.unwatch(guest, id)
         for name in guest.asked:
@@ -502,100 +482,12 @@ class Server:
         if name not in self.guests:
             self.broker.publishing.leave(name)
 
-    # Durable subscriptions
-
-    def durable_name(self, guest: Guest, name: str) -> str:
-        """The party that a durable subscription of this name is."""
-        return durable_of(guest.identity, name)
-
-    def begin_durable(self, guest: Guest, party: str) -> None:
-        """There is a durable subscription more; raises if its identity has too many."""
-        if len(self._durable[guest.identity]) >= self.limits.durable:
-            raise LimitReached("durable subscriptions", self.limits.durable)
-        mine = self._durable[guest.identity]
-        at = bisect_left(mine, party)
-        if mine[at : at + 1] != [party]:
-            mine.insert(at, party)
-        # Of one that had this name before somebody may know the secret.
-        generation = SECRETS_EACH * randbits(_BEGINNINGS_BITS)
-        self.broker.enter(party, durable=True, generation=generation)
-
-    def end_durable(self, party: str, done: Callable[[Reply], None]) -> None:
-        """There is one less, and nothing is kept for it."""
-        mine = self._durable[identity_of(party)]
-        at = bisect_left(mine, party)
-        if mine[at : at + 1] == [party]:
-            del mine[at]
-        if not mine:
-            del self._durable[identity_of(party)]
-        self.tallies.pop(party, None)
-        self.driver.ask(party, Leave(self.await_reply(done)))
-        for door in self.doors:
-            door.routed(party)
-
-    def durable_of(self, identity: str, after: str = "", most: int | None = None) -> Sequence[str]:
-        """The parties that the durable subscriptions of an identity are, in order: all of them, or
-        some behind one.
-        """
-        mine = self._durable.get(identity, [])
-        at = bisect_right(mine, after)
-        return mine[at : None if most is None else at + most]
-
-    @property
-    def durable(self) -> int:
-        """How many durable subscriptions there are."""
-        return sum(map(len, self._durable.values()))
-
-    def is_attached(self, party: str) -> bool:
-        """Is a durable subscription told to somebody just now?"""
-        return party in self._attached
-
-    def tally(self, party: str) -> Tally:
-        """What a durable subscription was sent."""
-        return self.tallies.setdefault(party, Tally())
-
-    def take_over(self, party: str, guest: Guest) -> None:
-        """From now on a durable subscription is told to this guest, and no longer to another."""
-        self.detach(party, "another connection has it now")
-        self._attached[party] = guest
-
-    def detach(self, party: str, why: str) -> None:
-        """Tell a durable subscription no longer to whom it is told, and say why."""
-        before = self._attached.pop(party, None)
-        if before is None:
-            return
-        channel = before.channels.pop(party)
-        self.serving.forget(before, channel.handle)
-        said = asking.Detached(channel.handle, why)
-        before.connection.send(frame(Kind.TOLD, asking.encode(said)))
-
-    def mark(self, party: str) -> str:
-        """By what a durable subscription is known that no other ever was."""
-        return mark_of(self.broker.name, party, self.edge.parties[party].born)
-
-    def attached_as(self, party: str) -> str:
-        """The guest that a durable subscription is told to; empty: none."""
-        guest = self._attached.get(party)
-        return "" if guest is None else guest.name
-
     def check_handler(self, handler: str) -> None:
         """Raise if nobody here can tell anything through such a handler."""
         for door in self.doors:
             if door.handles(handler):
                 return
         raise NotSupported("handler", "no webhooks and no e-mail are sent from this broker")
-
-    def moved(self, party: str, to: Standing) -> None:
-        """Somebody else has moved a durable subscription: whoever is told of it must know."""
-        guest = self._attached.get(party)
-        if guest is not None:
-            handle = guest.channels[party].handle
-            said = asking.Moved(handle, asking.pack_all(dict(to.params)), to.epoch)
-            guest.connection.send(frame(Kind.TOLD, asking.encode(said)))
-
-    def released(self, party: str) -> None:
-        """Nobody is told of a durable subscription any more."""
-        self._attached.pop(party, None)
 
     # For the driver
 
@@ -616,7 +508,7 @@ class Server:
         if guest is not None:
             guest.deliver(deliver)
             return
-        guest = self._attached.get(deliver.party)
+        guest = self.durables.guest(deliver.party)
         if guest is not None:
             guest.channels[deliver.party].kept(deliver)
 
@@ -627,7 +519,7 @@ class Server:
         if deliver.kept:
             for run in deliver.runs:
                 counters.told += run.notices
-                guest = self._attached.get(run.party)
+                guest = self.durables.guest(run.party)
                 if guest is not None:
                     kept = Kept.of_run(
                         deliver.raw[run.start : run.end], run.notices, run.low, run.high
@@ -675,7 +567,7 @@ class Server:
         if reply.request[:1] == "e":
             guest = self.guests.get(reply.party)
             if guest is not None:
-                guest.answered(reply)
+                guest.incoming.answered(reply)
             return
         done = self._awaited.pop(reply.request, None)
         if done is not None:

@@ -16,6 +16,7 @@ from driftline.broker import requests
 from driftline.broker.effects import Reply
 from driftline.broker.explaining import explained
 from driftline.broker.given import more_bytes, more_weight
+from driftline.broker.identity import durable_of
 from driftline.broker.parties import Party
 from driftline.broker.policy import Overflow, Policy
 from driftline.broker.stating import check_executable, prepare, rows_of, stated
@@ -163,7 +164,7 @@ class Serving:
     def _attach(self, guest: Guest, asked: asking.Subscribe, standing: Standing) -> None:
         """Subscribe durably, or go on with what was subscribed so."""
         server = self._server
-        party = server.durable_name(guest, asked.durable)
+        party = durable_of(guest.identity, asked.durable)
         id = f"{party}#0"
         since = asked.epoch if asked.again else None
         if asked.as_it_is:
@@ -171,19 +172,20 @@ class Serving:
             since = -1
         known, wanted = self._keeping.wanted(guest, party, standing, since)
         inside = guest.connection.inside
-        if inside is not None and inside.steps_aside and server.is_attached(party):
+        is_told = server.durables.guest(party) is not None
+        if inside is not None and inside.steps_aside and is_told:
             raise Unreachable(asked.durable, "another connection has it")
         if asked.after:
             self._keeping.check_number(party, asked.after, told=True)
         if known is None:
-            server.begin_durable(guest, party)
-        server.take_over(party, guest)
+            server.durables.begin(party)
+        server.durables.attach(party, guest)
         if asked.quietly:
             guest.quiet.add(asked.handle)
         guest.handles[asked.handle] = id
         if asked.after:
             server.driver.ask(party, requests.Told(asked.after))
-        mark, parties = server.mark(party), server.edge.parties
+        mark, parties = server.durables.mark(party), server.edge.parties
         channel = guest.channels[party] = Channel(guest, asked.handle, party, asked.after)
 
         def done(reply: Reply) -> None:
@@ -191,9 +193,9 @@ class Serving:
                 if guest.channels.get(party) is channel:
                     guest.handles.pop(asked.handle, None)
                     del guest.channels[party]
-                    server.released(party)
+                    server.durables.release(party)
                 if known is None:
-                    server.end_durable(party, lambda reply: None)
+                    server.durables.end(party, lambda reply: None)
                 guest.refuse_request(asked.request, reply.refused)
                 return
             value = {
@@ -253,7 +255,7 @@ class Serving:
                 guest.refuse_request(asked.request, reply.refused)
                 return
             if owner not in guest.channels:
-                self._server.moved(owner, to)
+                self._server.durables.moved(owner, to)
             self.when_effective(guest, asked.request, asked.within, "set", {"epoch": to.epoch})
 
         quietly = asked.handle in guest.quiet
@@ -266,8 +268,9 @@ class Serving:
         assert owner is not None
         self.forget(guest, asked.handle)
         if guest.channels.pop(owner, None) is not None:
-            self._server.released(owner)
-            self._server.end_durable(owner, lambda reply: self.replied(guest, asked.request, reply))
+            durables = self._server.durables
+            durables.release(owner)
+            durables.end(owner, lambda reply: self.replied(guest, asked.request, reply))
         else:
             self._ask(guest, asked.request, owner, lambda name: requests.Cancel(name, id))
 
@@ -278,7 +281,7 @@ class Serving:
             raise InvalidValue("handle", "a durable subscription", show(asked.handle))
         self.forget(guest, asked.handle)
         del guest.channels[owner]
-        self._server.released(owner)
+        self._server.durables.release(owner)
         guest.reply(asked.request)
 
     def _told(self, guest: Guest, asked: asking.Told) -> None:

@@ -49,7 +49,7 @@ def status_of(server: Server) -> dict[str, object]:
         "connections": len(server.connections),
         "guests": len(server.guests),
         "subscriptions": len(broker.edge),
-        "durable": server.durable,
+        "durable": len(server.durables),
         "tables": sorted(broker.tables.home.tables),
         "published": counters.published,
         "told": counters.told,
