@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from httpx_sse import aconnect_sse
 
-from tests.net.here import http, served
+from tests.net.here import gateway, http, served
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "http.md"
 ONE = "/v1/subscriptions/cheap"
@@ -87,14 +87,13 @@ def test_it_takes_its_time_to_come_back():
             await quote(client, 9)
             async with reading(http(server)) as reader:
                 await says(reader, "event {'price': 9}")
-                (door,) = server.doors
-                before = door._state.total_requests
+                before = gateway(server).busy().requests
                 ends = asyncio.get_running_loop().time() + 2.0
                 while asyncio.get_running_loop().time() < ends:
                     async with aconnect_sse(client, "GET", f"{ONE}/stream") as source:
                         async for one in source.aiter_sse():
                             if one.event == "end":
                                 break
-                assert door._state.total_requests - before <= 8
+                assert gateway(server).busy().requests - before <= 8
 
     run(test())

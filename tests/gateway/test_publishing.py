@@ -13,7 +13,7 @@ from driftline.client.client import Client
 from driftline.errors import JournalFull, NotAuthenticated, Unreachable
 from driftline.gateway import publishing, turns
 from driftline.gateway.publishing import EVENTS_MOST, REFUSALS_MOST, published
-from tests.net.here import address, http, served
+from tests.net.here import address, gateway, http, served
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 100_000, "patience": 0.5}
 CLOUD = {
@@ -347,8 +347,7 @@ class Rounds:
     """How often the loop of the gateway has gone round."""
 
     def __init__(self, server):
-        (door,) = [one for one in server.doors if "http" in one.facts()]
-        self._loop = door._loop
+        self._loop = gateway(server)._loop
         self.so_far = 0
 
     async def __aenter__(self):

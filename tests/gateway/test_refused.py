@@ -16,7 +16,7 @@ from websockets.protocol import State
 import driftline as dl
 from driftline.gateway import bodies
 from tests.gateway.raw import HANDSHAKE, answered, asked, framed, opened
-from tests.net.here import address, eventually, http, served
+from tests.net.here import address, eventually, gateway, http, served
 from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 1000, "origins": ["https://app.example.org"]}
@@ -274,8 +274,7 @@ def test_a_broker_ends_whatever_was_said_on_websockets_before():
             asked = {"do": "subscribe", "id": "a", "sql": "SELECT * FROM tick"}
             writer.write(framed(1, json.dumps(asked).encode()))
             await eventually(lambda: bool(list(server.edge)))
-            (door,) = server.doors
-            (one,) = door._state.connections
+            (one,) = gateway(server)._state.connections
             while one.writable.is_set():
                 await client.publish(dl.Event("tick", {"text": "x" * 100_000}))
             writer.write(framed(8, (1000).to_bytes(2, "big")))

@@ -7,7 +7,7 @@ import json
 
 from tests.gateway.raw import answered
 from tests.gateway.test_pages import ANYONE
-from tests.net.here import eventually, http, served
+from tests.net.here import eventually, gateway, http, served
 from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "body_bytes": 100_000, "patience": 30.0}
@@ -45,7 +45,6 @@ def test_whose_bodies_do_not_come_leaves_room_for_those_of_others(tmp_path):
     async def test():
         keys = Authority(tmp_path / "keys")
         async with closed(keys, ACCESS, http=OPEN, limits=LIMITS) as server:
-            (gateway,) = [one for one in server.doors if "http" in one.facts()]
             for mine, others in (
                 ({"token": keys.token("alice")}, {"token": keys.token("bob")}),
                 ({}, {"token": keys.token("bob")}),
@@ -54,7 +53,7 @@ def test_whose_bodies_do_not_come_leaves_room_for_those_of_others(tmp_path):
             ):
                 stalled, answers = [], []
                 for _ in range(12):
-                    before = gateway.unfinished.all
+                    before = gateway(server).unfinished.all
                     what = request("/v1/events", b" " * SIZE, length=SIZE + 1, **token_of(mine))
                     reader, writer = await said(server, what, mine.get("frm", "127.0.0.1"))
                     stalled.append(writer)
@@ -63,10 +62,10 @@ def test_whose_bodies_do_not_come_leaves_room_for_those_of_others(tmp_path):
                     answers.append(answer)
                     await eventually(
                         lambda before=before, answer=answer: (
-                            answer.done() or gateway.unfinished.all == before + SIZE
+                            answer.done() or gateway(server).unfinished.all == before + SIZE
                         )
                     )
-                assert gateway.unfinished.all >= SIZE
+                assert gateway(server).unfinished.all >= SIZE
                 for _ in range(3):
                     what = request("/v1/events", event(50_000), **token_of(others))
                     reader, writer = await said(server, what, others.get("frm", "127.0.0.1"))
@@ -75,7 +74,7 @@ def test_whose_bodies_do_not_come_leaves_room_for_those_of_others(tmp_path):
                 for one in stalled:
                     one.transport.abort()
                 await asyncio.gather(*answers, return_exceptions=True)
-                await eventually(lambda: not gateway.unfinished.all)
+                await eventually(lambda: not gateway(server).unfinished.all)
 
     run(test())
 
@@ -87,11 +86,10 @@ def token_of(whose: dict[str, str]) -> dict[str, str]:
 def test_of_those_without_a_name_one_address_has_no_more_than_one_identity():
     async def test():
         async with served(http={**OPEN, "requests": 3, "streams": 2}) as server:
-            (gateway,) = [one for one in server.doors if "http" in one.facts()]
             lines = []
             for _ in range(3):
                 lines.append(await said(server, request("/v1/events", b" ", length=2)))
-            await eventually(lambda: gateway.unfinished.all == 3)
+            await eventually(lambda: gateway(server).unfinished.all == 3)
             stream = request("/v1/stream", json.dumps({"sql": "SELECT * FROM q"}).encode())
             whole = request("/v1/events", event(10))
             for what, status in ((whole, 429), (stream, 429)):

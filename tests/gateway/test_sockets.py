@@ -17,7 +17,7 @@ from driftline.client.client import Client
 from driftline.errors import Unreachable
 from driftline.gateway.asyncapi import SOCKET, asyncapi
 from driftline.gateway.sockets import WAITING_MOST, _close
-from tests.net.here import eventually, http, served
+from tests.net.here import eventually, gateway, http, served
 
 TEXT = "SELECT n FROM tick WHERE n < :limit"
 OPEN = {"listen": "127.0.0.1:0", "message_bytes": 17_000, "origins": ["https://app.example.org"]}
@@ -223,7 +223,7 @@ LONG = {"sql": TEXT, "params": {"limit": 5}, "within": 600}
 
 
 def streams(server):
-    return sum(door.visitors.streams for door in server.doors)
+    return gateway(server).visitors.streams
 
 
 def test_who_leaves_while_what_they_asked_for_takes_long_is_gone_at_once():

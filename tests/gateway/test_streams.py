@@ -12,7 +12,7 @@ import websockets
 from httpx_sse import aconnect_sse
 
 import driftline as dl
-from tests.net.here import address, eventually, http, served
+from tests.net.here import address, eventually, gateway, http, served
 from tests.net.secured import Authority, closed
 
 OPEN = {"listen": "127.0.0.1:0", "heartbeat": 0.2}
@@ -73,8 +73,7 @@ def test_one_that_lasts_as_long_as_somebody_listens(method):
                 assert values(events) == [1, 2]
                 assert [(one.event, one.id) for one in events] == [("event", "")] * 2
             await eventually(lambda: not list(server.edge))
-            (door,) = server.doors
-            await eventually(lambda: door.visitors.streams == 0)
+            await eventually(lambda: gateway(server).visitors.streams == 0)
 
     run(test())
 
@@ -356,8 +355,7 @@ def test_who_asks_for_the_head_only_gets_it_and_no_stream():
             said = await client.head("/v1/stream?sql=SELECT+*+FROM+tick")
             assert said.status_code == 200
             assert said.headers["content-type"].startswith("text/event-stream")
-            (door,) = server.doors
-            assert door.visitors.streams == 0
+            assert gateway(server).visitors.streams == 0
 
     run(test())
 
@@ -383,8 +381,7 @@ def test_the_head_of_a_stream_is_that_of_the_whole(path, status):
                 # Whoever is told of it goes on being told.
                 await tick(client, 1)
                 assert values(await some(source, 1)) == [1]
-            (door,) = server.doors
-            await eventually(lambda: door.visitors.streams == 0)
+            await eventually(lambda: gateway(server).visitors.streams == 0)
 
     run(test())
 
@@ -401,8 +398,7 @@ def test_a_stream_that_takes_long_to_begin_says_that_it_is_there():
                 lines = said.aiter_lines()
                 found = [await asyncio.wait_for(anext(lines), 5) for _ in range(3)]
                 assert found == [": about to begin", "", ": about to begin"]
-            (door,) = server.doors
-            await eventually(lambda: door.visitors.streams == 0)
+            await eventually(lambda: gateway(server).visitors.streams == 0)
             await eventually(lambda: not list(server.edge))
 
     run(test())
@@ -494,13 +490,15 @@ def test_for_who_reads_nothing_no_more_waits_than_so_many_bytes(path, within):
             dl.connect(address(server)) as client,
             reads_nothing(server, path, within) as left,
         ):
-            (door,) = server.doors
             await eventually(lambda: bool([one for one in server.edge if "tick" in str(one)]))
             for _ in range(3):
                 await client.publish_many(
                     dl.Event("tick", {"n": n, "text": text}) for n in range(many // 3)
                 )
-                assert max(one._talk._waiting_bytes for one in door.visitors._open) < 4 << 20
+                assert (
+                    max(one._talk._waiting_bytes for one in gateway(server).visitors._open)
+                    < 4 << 20
+                )
             told = lost = 0
             async for said in left:
                 told += said["kind"] == "event"

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from driftline.gateway.doors import doors_of
+from driftline.gateway.gateway import Gateway
+from driftline.handlers import doors_of
 from driftline.net.config import Config, config_of
 from driftline.net.server import Server
+from tests.net.in_thread import ThreadDoor
 
 
 @asynccontextmanager
@@ -19,7 +21,8 @@ async def served(**said: Any) -> AsyncIterator[Server]:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: uncaught.append(context))
     config = configured(**said)
-    server = Server(config, doors_of(config))
+    doors = [*doors_of(config), *([] if config.http is None else [ThreadDoor(config)])]
+    server = Server(config, doors)
     await server.start()
     try:
         yield server
@@ -42,6 +45,12 @@ def http(server: Server) -> str:
     """Where it is reached over HTTP."""
     (found,) = [door.facts()["http"] for door in server.doors if "http" in door.facts()]
     return str(found)
+
+
+def gateway(server: Server) -> Gateway:
+    """What answers HTTP for it, in a thread of this process."""
+    (found,) = [door for door in server.doors if isinstance(door, ThreadDoor)]
+    return found.inside.gateway
 
 
 async def eventually(what: Callable[[], bool], within: float = 10.0) -> None:

@@ -33,6 +33,7 @@ from driftline.wire.compact import write_record
 from driftline.wire.forms import form_of
 from driftline.wire.publishing import batch
 from driftline.wire.stream import Kind, frame
+from tests.net.honest import DOORS
 from tests.net.hostile_http import HttpAttacker
 from tests.net.processes import BrokerProcess, Brokers
 from tests.net.secured import Authority
@@ -62,7 +63,8 @@ class Borne:
 
     tried: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    honest: dict[str, float] = field(default_factory=dict)
+    honest: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By the door that they came by."""
     rss_before: int = 0
     rss_after: int = 0
     left: dict[str, Any] = field(default_factory=dict)
@@ -299,6 +301,31 @@ async def _attack(
     await asyncio.gather(*(one(names[at % len(names)]) for at in range(connections)))
 
 
+def _honest(
+    door: str, number: int, broker: BrokerProcess, authority: Authority, seconds: float
+) -> subprocess.Popen[str]:
+    """Somebody who means no harm, and has begun."""
+    tcp = f"driftlines://127.0.0.1:{broker.port}"
+    said = {
+        "door": door,
+        "address": tcp if door == "tcp" else f"https://127.0.0.1:{broker.http_port}",
+        "token": authority.token("honest"),
+        "authority": str(authority.folder / "ca.pem"),
+        "seconds": seconds,
+        # All are told what any of them publishes.
+        "first": number * 1_000_000,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.net.honest", json.dumps(said)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
 def bear(
     folder: Path, connections: int, seed: int, *, niceness: int = 0
 ) -> tuple[Borne, BrokerProcess]:
@@ -320,20 +347,10 @@ def bear(
             limits=LIMITS,
             http={"listen": "127.0.0.1:0", "patience": 2.0, "connections": 300, "heartbeat": 2.0},
         )
-        said = {
-            "address": f"driftlines://127.0.0.1:{broker.port}",
-            "token": authority.token("honest"),
-            "authority": str(authority.folder / "ca.pem"),
-            "seconds": max(5.0, connections / 40),
+        honest = {
+            door: _honest(door, at, broker, authority, max(5.0, connections / 40))
+            for at, door in enumerate(DOORS)
         }
-        honest = subprocess.Popen(
-            [sys.executable, "-m", "tests.net.honest", json.dumps(said)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        assert honest.stdout is not None
-        assert honest.stdout.readline() == "ready\n"
         borne.rss_before = broker.ask("count")["rss"]
         os.nice(niceness)
         began = time.monotonic()
@@ -345,14 +362,15 @@ def bear(
         asyncio.run(_attack(kinds, connections, borne))
         borne.seconds = time.monotonic() - began
         assert broker.is_up(), broker.errors
-        borne.honest = json.loads(honest.stdout.readline())
-        assert honest.wait(30) == 0
-        honest.stdout.close()
+        for door, process in honest.items():
+            out, _ = process.communicate(timeout=60)
+            assert process.returncode == 0, door
+            borne.honest[door] = json.loads(out)
         deadline = time.monotonic() + 30
         # The clients that requests of HTTP share stay a while.
         while time.monotonic() < deadline:
             left = broker.ask("count")
-            if left["connections"] <= 1 and not left["http"]:
+            if left["connections"] <= 2 and not left["http"]:
                 break
             time.sleep(0.2)
         borne.left = left

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from driftline.errors import DriftlineError
+from driftline.gateway.door import HttpDoor
 from driftline.gateway.doors import doors_of
-from driftline.gateway.gateway import Gateway
 from driftline.net.clock import BrokerClock
 from driftline.net.config import config_of
 from driftline.net.server import Server
@@ -43,8 +43,16 @@ def _fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     os._exit(UNCAUGHT)
 
 
-def _rss() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _rss(process: object) -> int:
+    """All bytes of memory that a process has; of none, none."""
+    if process is None:
+        return 0
+    pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _http(server: Server) -> list[HttpDoor]:
+    return [door for door in server.doors if isinstance(door, HttpDoor)]
 
 
 def _answer(server: Server, asked: dict[str, Any]) -> object:
@@ -65,17 +73,17 @@ def _answer(server: Server, asked: dict[str, Any]) -> object:
             "forms": len(server.forms),
             "links": len(server.links),
             "http": sum(
-                len(door._state.connections) + len(door._state.tasks) + door.visitors.streams
-                for door in server.doors
-                if isinstance(door, Gateway)
+                door.busy.connections + door.busy.tasks + door.busy.streams
+                for door in _http(server)
             ),
-            "rss": _rss(),
+            "rss": _rss("self") + sum(_rss(door.process) for door in _http(server)),
         }
+    if asked["do"] == "http":
+        return [door.process for door in _http(server)]
     if asked["do"] == "joining":
         return sum(bool(one.asked) for one in server.edge.views._views.values())
     if asked["do"] == "stacks":
-        loops = [one._loop for one in server.doors if isinstance(one, Gateway)]
-        tasks = [task for loop in (server.loop, *loops) for task in asyncio.all_tasks(loop)]
+        tasks = asyncio.all_tasks(server.loop)
         return [" > ".join(_awaited(task.get_coro())) for task in tasks]
     if asked["do"] == "check":
         server.broker._check()
@@ -120,10 +128,8 @@ async def _serve(said: dict[str, Any]) -> None:
     loop.add_signal_handler(signal.SIGHUP, lambda: server.reload(config_of({**said})))
     threading.Thread(target=_listen, args=(server,), daemon=True).start()
     ready = {"port": server.address.port}
-    for door in server.doors:
-        if isinstance(door, Gateway):
-            door._loop.set_exception_handler(_fail)
-            ready["http"] = door.address.port
+    for door in _http(server):
+        ready["http"] = door.address.port
     sweeping = Sweeping(loop)
     sweeping.begin()
     print(json.dumps(ready), flush=True)

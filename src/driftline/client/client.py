@@ -349,6 +349,12 @@ class Client:
         assert isinstance(found, dict)
         return found
 
+    async def metrics(self) -> str:
+        """How busy the broker is, as Prometheus reads it, for who may `operate` it."""
+        found = await self._talk.ask(asking.Metrics)
+        assert isinstance(found, str)
+        return found
+
     async def peer(self, broker: str, address: str = "", role: str = "peer") -> None:
         """Let the broker be linked to another, from now on."""
         await self._talk.ask(asking.Peer, broker, address, role)

@@ -172,6 +172,10 @@ class WaitingClient:
         """See `Client.status`."""
         return self._wait(self._there.status(subscriptions=subscriptions))
 
+    def metrics(self) -> str:
+        """See `Client.metrics`."""
+        return self._wait(self._there.metrics())
+
     def peer(self, broker: str, address: str = "", role: str = "peer") -> None:
         """See `Client.peer`."""
         self._wait(self._there.peer(broker, address, role))

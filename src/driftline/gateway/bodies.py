@@ -17,7 +17,7 @@ from driftline.language.sql import parse
 from driftline.model.covering import Statement
 from driftline.model.explanation import Explanation
 from driftline.model.value import Value
-from driftline.net.serving import WITHIN_MOST
+from driftline.wire.asking import SECOND, WITHIN_MOST
 from driftline.wire.by_name import LETTERS_MOST
 from driftline.wire.limits import NAME_BYTES_MAX
 
@@ -52,7 +52,7 @@ Number: TypeAlias = Annotated[
 ]
 EVENT_ID = "^([0-9a-f]{20}-[1-9][0-9]{0,18})?$"
 """The id of an event that a durable subscription was told, on a stream; empty: none."""
-Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=WITHIN_MOST / 1e6)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=WITHIN_MOST / SECOND)]
 
 
 class _Body(Struct, forbid_unknown_fields=True, omit_defaults=True):

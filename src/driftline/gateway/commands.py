@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from driftline.broker.identity import guest_of
 from driftline.errors import TableError
 from driftline.gateway.asked import Asked, answer, done
 from driftline.gateway.bodies import Advertising, Declared, Deleting, Observed, Wanted
 from driftline.gateway.problems import Refused
 from driftline.language.cloudevents import value_from
 from driftline.model.table import TableDeclaration
-from driftline.net.metrics import CONTENT_TYPE, metrics_of
+from driftline.net.metrics import CONTENT_TYPE
 
 
 async def declare(asked: Asked) -> Response:
@@ -49,13 +48,7 @@ async def interest(asked: Asked) -> Response:
 
 async def metrics(asked: Asked) -> Response:
     """What Prometheus reads."""
-    server = asked.gateway.server
-
-    def read() -> bytes:
-        server.broker.access.operate(guest_of(asked.proof.identity, ""))
-        return metrics_of(server)
-
-    return Response(await asked.gateway.at_broker(read), media_type=CONTENT_TYPE)
+    return Response(await asked.client.metrics(), media_type=CONTENT_TYPE)
 
 
 async def status(asked: Asked) -> Response:

@@ -258,7 +258,7 @@ class Visit(_Reading, H11Protocol):
         self.since = self.loop.time()
         # What proves who it is, if not a token; requests see it as a part of their state.
         certificate = transport.get_extra_info("peercert")
-        self.app_state = {**self.app_state, "certificate": certificate or None, "tls": tls}
+        self.app_state = {**self.app_state, "certificate": certificate or None}
         super().connection_made(transport)
         self._wait_for_head()
 

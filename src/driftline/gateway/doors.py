@@ -15,8 +15,11 @@ def doors_of(config: Config) -> list[Door]:
     if config.http is None:
         return doors
     try:
-        from driftline.gateway.gateway import Gateway
+        # Or the process would end that answers, and could only say so.
+        import uvicorn  # noqa: F401
+
+        from driftline.gateway.door import HttpDoor
     except ModuleNotFoundError as problem:
         why = f"{problem.name} is not installed: pip install 'driftline[open]'"
         raise NotSupported("http", why) from None
-    return [*doors, Gateway(config)]
+    return [*doors, HttpDoor(config)]

@@ -1,15 +1,13 @@
-"""How is a broker reached over HTTP? A door beside its own protocol, in a thread of its own."""
+"""How is HTTP answered for a broker? In a process of its own, which that has begun (`door`)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-import sys
-import threading
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
@@ -28,9 +26,18 @@ from driftline.gateway import sockets
 from driftline.gateway.asked import Asked, answer
 from driftline.gateway.asyncapi import asyncapi
 from driftline.gateway.connection import Connections, listen, settings_of
+from driftline.gateway.line import (
+    Begin,
+    Busy,
+    Failed,
+    Leave,
+    Line,
+    Ready,
+    Said,
+    Trouble,
+)
 from driftline.gateway.openapi import openapi
 from driftline.gateway.pages import METHODS, Pages, check_page
-from driftline.gateway.polite import PoliteLoop
 from driftline.gateway.problems import Refused, problem_of
 from driftline.gateway.routes import ROUTES, SOCKET, Route, V
 from driftline.gateway.shares import Room
@@ -38,56 +45,97 @@ from driftline.gateway.streams import EventStream
 from driftline.gateway.visitors import Visitors
 from driftline.model.value import show
 from driftline.net.config import Config
-from driftline.net.inside import Count
-from driftline.net.listening import Listening, address_of, bound
+from driftline.net.identities import Identities
+from driftline.net.listening import address_of
 from driftline.net.logs import Log
-from driftline.net.server import Server
 
 log = Log("driftline.gateway")
 
-T = TypeVar("T")
 _ENDING = 2.0
-_SWITCH = 0.0001
+_LOOK = 0.25
 
 
 class Gateway:
-    """The door. See `net.inside.Door`."""
+    """What is asked of one broker over HTTP, and how it is answered."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(
+        self,
+        end: socket.socket,
+        sockets: Sequence[socket.socket],
+        begins: Callable[[Config], None],
+        lost: Callable[[], object],
+    ) -> None:
+        self._sockets = sockets
+        self._begins = begins
+        self.line = Line(end, heard=self._heard, lost=lost)
+        """To the broker. If it is `lost`, so is the broker, and its sockets are wanted by the next:
+        and nobody is to be told that something ends who should come back.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._began: asyncio.Future[Begin] = self._loop.create_future()
+        self._leaves: asyncio.Future[Leave] = self._loop.create_future()
+        self.trouble = ""
+        """Why the broker can store nothing now."""
+
+    async def run(self) -> None:
+        """Answer, for as long as the broker is there and wants it."""
+        begin = await self._began
+        try:
+            self._open(begin.config)
+        except (DriftlineError, OSError) as problem:
+            self.line.say(Failed(str(problem)))
+            return
+        self.line.say(Ready())
+        telling = self._loop.create_task(self._tell_how_busy())
+        leave = await self._leaves
+        await self._close(at_once=leave.at_once)
+        telling.cancel()
+        self.line.say(self.busy())
+        self.line.close()
+
+    def _heard(self, said: Said) -> None:
+        if isinstance(said, Begin):
+            self.trouble = said.trouble
+            self._began.set_result(said)
+        elif isinstance(said, Trouble):
+            self.trouble = said.why
+        elif isinstance(said, Leave) and not self._leaves.done():
+            self._leaves.set_result(said)
+
+    def _open(self, config: Config) -> None:
         assert config.http is not None
+        self._begins(config)
         self.http = config.http
-        self._is_secure = config.tls is not None
-        self._state = Connections(self.http, self._unreadable)
-        self._thread: threading.Thread | None = None
-        self._listening: Listening | None = None
-        self.address = self.http.address
+        self.is_closed = config.is_closed
+        self.address = address_of(self._sockets[0])
         self.unfinished = Room(config.limits.unfinished_bytes)
         """For bodies that are not whole."""
-
-    # The door
-
-    async def start(self, server: Server) -> None:
-        """See `Door`."""
-        self.server = server
-        sockets = bound(self.http.address)
-        self.address = address_of(sockets[0])
-        self._loop = PoliteLoop()
-        self._loop.turns = server.turns
-        # The broker's loop asks for the interpreter whenever something has come. While requests are
-        # being answered here it would wait for it up to the usual 5 ms, each time.
-        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH))
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="driftline-http", daemon=True
-        )
-        self._thread.start()
-        await self._there(self._open(sockets))
-
-    async def _open(self, sockets: list[socket.socket]) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
-        self.visitors = Visitors(self.server, self.http)
+        self.visitors = Visitors(Identities(config), self.http, self.line)
+        self._state = Connections(self.http, self._unreadable)
+        tls = None if config.tls is None else config.tls.server()
         settings = settings_of(self._app(), self.http)
-        self._listening = listen(settings, self._state, sockets, self.server.tls, self._unheard)
+        self._listening = listen(settings, self._state, self._sockets, tls, self._unheard)
+
+    def busy(self) -> Busy:
+        """How busy it is, and what was counted."""
+        state = self._state
+        return Busy(
+            len(state.connections),
+            self.visitors.streams,
+            len(state.tasks),
+            state.total_requests,
+            state.turned_away,
+        )
+
+    async def _tell_how_busy(self) -> None:
+        said = Busy()
+        while True:
+            await asyncio.sleep(_LOOK)
+            if (now := self.busy()) != said:
+                self.line.say(now)
+                said = now
 
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
@@ -96,65 +144,16 @@ class Gateway:
     def _unreadable(self, peer: str, why: str) -> None:
         log.stranger("what is said on a WebSocket cannot be read", peer=peer, why=why)
 
-    async def _there(self, what: Coroutine[Any, Any, T]) -> T:
-        """Do something on the gateway's own loop."""
-        done = asyncio.run_coroutine_threadsafe(what, self._loop)
-        return await asyncio.wrap_future(done)
-
-    def renewed(self, config: Config) -> Callable[[], None]:
-        """See `Door`."""
-
-        def count() -> None:
-            if self._listening is None:
-                return
-            if config.tls is not None:
-                self._loop.call_soon_threadsafe(self._listening.renew, self.server.tls)
-            self._loop.call_soon_threadsafe(self._state.shut)
-
-        return count
-
-    def handles(self, handler: str) -> bool:
-        """See `Door`."""
-        return False
-
-    def routed(self, party: str) -> None:
-        """See `Door`."""
-
-    def facts(self) -> dict[str, object]:
-        """See `Door`."""
-        return {"http": f"http{'s' if self._is_secure else ''}://{self.address}"}
-
-    def counts(self) -> list[Count]:
-        """See `Door`. From another thread: each is a number that is read at once."""
-        state, streams = self._state, self.visitors.streams
-        return [
-            Count("http_connections", len(state.connections), "Connections over HTTP."),
-            Count("http_streams", streams, "Streams and WebSockets."),
-            Count("http_requests", state.total_requests, "Requests that were answered.", True),
-            Count(
-                "http_turned_away", state.turned_away, "Connections that were turned away.", True
-            ),
-        ]
-
-    async def stop(self) -> None:
-        """See `Door`."""
-        if self._thread is None:
-            return
-        await self._there(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, _ENDING)
-        self._thread = None
-        self._loop.close()
-
-    async def _close(self) -> None:
-        if self._listening is not None:
-            self._listening.close()
-        # Streams hear of it by their clients, and end by themselves.
-        await self.visitors.close()
+    async def _close(self, *, at_once: bool) -> None:
+        self._listening.close()
         deadline = self._loop.time() + _ENDING
         self._state.shut()
-        while self._state.tasks and self._loop.time() < deadline:
+        if at_once:
+            # Streams hear of it by their clients, and end by themselves.
+            await self.visitors.close()
+        while (self._state.tasks or self._state.connections) and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
+        await self.visitors.close()
         for task in [*self._state.tasks]:
             task.cancel()
         for one in [*self._state.connections]:
@@ -213,16 +212,8 @@ class Gateway:
             return await found.head()
         return found
 
-    async def at_broker(self, what: Callable[[], T]) -> T:
-        """Do something on the broker's own loop, where its insides stand still."""
-
-        async def done() -> T:
-            return what()
-
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self.server.loop))
-
     def _openapi(self) -> dict[str, Any]:
-        return openapi(self.server.config.is_closed)
+        return openapi(self.is_closed)
 
     async def _socket(self, websocket: WebSocket) -> None:
         await sockets.serve(self, websocket)

@@ -52,7 +52,7 @@ async def publish(asked: Asked) -> Response:
     if not (asked.media in MEDIA or (envelope and not asked.media.startswith(_STRUCTURED))):
         came = show(asked.media) if asked.media else "no content type"
         raise Refused(415, f"body: wanted {', '.join(MEDIA)}, came {came}")
-    if asked.gateway.server.trouble:
+    if asked.gateway.trouble:
         raise Refused(503, "nothing can be stored just now", headers={"Retry-After": "5"})
     once = _once(asked.query("once").get("once", "false"))
     written, alone = _written(asked, envelope, await asked.raw())

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from starlette.requests import HTTPConnection
@@ -22,17 +23,15 @@ from driftline.client.address import BrokerAddress
 from driftline.client.client import Client
 from driftline.client.conversation import PENDING, Pending
 from driftline.errors import NotAuthenticated
+from driftline.gateway.line import Line, Unproven
 from driftline.gateway.shares import Places, taker
 from driftline.gateway.turns import Turns
 from driftline.net.http import Http
 from driftline.net.identities import Identities
-from driftline.net.inside import dial_as
+from driftline.net.inside import said_of
 from driftline.net.tokens import TOKEN_BYTES_MAX, Proven
 
-if TYPE_CHECKING:
-    from driftline.net.server import Server
-
-INSIDE = BrokerAddress("this-process")
+INSIDE = BrokerAddress("the-broker-behind-this")
 PROTOCOL = "driftline.v1"
 """What a WebSocket speaks here."""
 BEARER = "bearer."
@@ -56,10 +55,9 @@ class _Shared:
 
 
 class Proof(NamedTuple):
-    """Whose a request is, and who said so."""
+    """Whose a request is."""
 
     proven: Proven
-    identities: Identities
     taker: str
     """Whose share of all there is it takes."""
 
@@ -70,15 +68,14 @@ class Proof(NamedTuple):
 
 
 class Visitors:
-    """All who ask at one gateway."""
+    """All who ask at one gateway, which has a line to the broker."""
 
-    def __init__(self, server: Server, http: Http) -> None:
-        self._server = server
+    def __init__(self, identities: Identities, http: Http, line: Line) -> None:
+        self._identities = identities
+        self._line = line
         self._requests = Places("requests at a time", http.requests)
         self._streams = Places("streams", http.streams)
         self._proven: dict[bytes, Proven] = {}
-        self._of: Identities | None = None
-        """Those who said so."""
         self._shared: dict[str, _Shared] = {}
         self._open: set[Client] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -95,40 +92,27 @@ class Visitors:
 
     def proven(self, connection: HTTPConnection) -> Proof:
         """Whose a request is; `NotAuthenticated` if that cannot be told."""
-        identities = self._server.identities
-        if identities is not self._of:
-            # Lists and keys were read anew: what was found out before does not count.
-            self._proven.clear()
-            self._of = identities
         certificate = getattr(connection.state, "certificate", None)
         peer = connection.client
         try:
             token = _token(connection)
-            if token:
-                proven = self._of_token(token, identities)
-            else:
-                # Read after `identities`: when they change, certificates have changed before.
-                if certificate is not None and connection.state.tls is not self._server.tls:
-                    raise NotAuthenticated("certificates have changed")
-                proven = identities.proven("", certificate)
-            host = "" if peer is None else peer.host
-            return Proof(proven, identities, taker(proven.identity, host))
+            proven = self._of_token(token) if token else self._identities.proven("", certificate)
         except NotAuthenticated as problem:
             where = "" if peer is None else f"{peer.host}:{peer.port}"
-            self._server.loop.call_soon_threadsafe(self._server.note_unproven, where, problem)
+            self._line.say(Unproven(where, problem.why))
             raise
+        return Proof(proven, taker(proven.identity, "" if peer is None else peer.host))
 
-    def _of_token(self, token: str, identities: Identities) -> Proven:
+    def _of_token(self, token: str) -> Proven:
         if len(token) > TOKEN_BYTES_MAX:
             raise NotAuthenticated(f"a token has at most {TOKEN_BYTES_MAX} bytes")
         # The token itself is kept nowhere.
         key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         known = self._proven.get(key)
-        # Not by the broker's clock, which belongs to another thread.
         if known is not None and (known.until is None or time.time() < known.until):
             return known
         # Of an open broker anybody is anyone, whatever they show.
-        proven = identities.proven(token, None)
+        proven = self._identities.proven(token, None)
         if len(self._proven) >= _TOKENS_REMEMBERED:
             self._proven.clear()
         self._proven[key] = proven
@@ -209,9 +193,21 @@ class Visitors:
                 await self._close(client)
 
     def _client(self, proof: Proof, pending: Pending = PENDING) -> Client:
-        dial = dial_as(self._server, proof.proven, proof.identities)
         # What ends it, ends it: whoever asks next is proven anew, and gets another.
-        return Client(INSIDE, dial=dial, reconnect=False, pending=pending)
+        said = said_of(proof.proven)
+        return Client(INSIDE, token=said, dial=self._dial, reconnect=False, pending=pending)
+
+    async def _dial(
+        self, protocol: Callable[[], asyncio.Protocol]
+    ) -> tuple[asyncio.BaseTransport, asyncio.Protocol]:
+        """Hand the other end of a connection over to the broker."""
+        ours, theirs = socket.socketpair()
+        self._line.hand(theirs)
+        try:
+            return await asyncio.get_running_loop().create_connection(protocol, sock=ours)
+        except BaseException:
+            ours.close()
+            raise
 
     async def _close(self, client: Client) -> None:
         self._open.discard(client)

@@ -104,6 +104,9 @@ class Handlers:
         delivering = Delivering(server, party, handler, way, self._tally)
         self._running[party] = delivering, server.loop.create_task(delivering.run())
 
+    def troubled(self, why: str) -> None:
+        """See `Door`."""
+
     def renewed(self, config: Config) -> Callable[[], None]:
         """Where things may go, who may send them there, and how they are signed. See `Door`."""
         return partial(self._begin_anew, self._ways(config))

@@ -27,9 +27,9 @@ _INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 
 class Inside(NamedTuple):
-    """Who came in by another door of this process."""
+    """Who came in by another door. If it is not known whose it is, the greeting says so."""
 
-    proven: Proven
+    proven: Proven | None
     believed: object = None
     """Those who said who it is; None: it is one of us."""
     steps_aside: bool = False

@@ -1,7 +1,8 @@
-"""How does another door of the same process come to a broker?
+"""How does another door of a broker come to it, in its process or in one of its own?
 
 As a client like all others, over a pair of sockets: what it may do, what waits for it and what it
-is told is decided where it is for everybody. Only whose it is was found out at that door.
+is told is decided where it is for everybody. Only whose it is was found out at that door; one in a
+process of its own says that in the greeting, in the place of a token.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+
 from driftline.net.connection import Connection, Inside
 from driftline.net.tokens import Proven
 
 if TYPE_CHECKING:
     from driftline.net.config import Config
-    from driftline.net.identities import Identities
     from driftline.net.server import Server
 
 Dialled = tuple[asyncio.BaseTransport, asyncio.Protocol]
@@ -51,6 +53,9 @@ class Door(Protocol):
     def routed(self, party: str) -> None:
         """A durable subscription is told in another way, or no longer."""
 
+    def troubled(self, why: str) -> None:
+        """Nothing can be stored, for this reason; empty: it can be again."""
+
     async def stop(self) -> None:
         """Let nobody in any more, and everybody out."""
 
@@ -82,19 +87,27 @@ class Handling(Protocol):
         """What its webhooks are signed with; `NotSupported` if none are sent."""
 
 
+def said_of(proven: Proven) -> str:
+    """Whose somebody is, as a door says it in the place of a token."""
+    return msgspec.json.encode(proven).decode()
+
+
+def proven_by(said: str) -> Proven:
+    """The same, read."""
+    return msgspec.json.decode(said, type=Proven)
+
+
 def dial_as(
     server: Server,
     proven: Proven,
-    identities: Identities | None = None,
     *,
     steps_aside: bool = False,
 ) -> Callable[[Callable[[], asyncio.Protocol]], Awaitable[Dialled]]:
     """How a client of this process connects, as somebody who has proven who they are.
 
-    If others say by then who is who than those who believed it, it is not believed. Who steps aside
-    does not take a durable subscription from anybody.
+    Who steps aside does not take a durable subscription from anybody.
     """
-    known = Inside(proven, identities, steps_aside)
+    known = Inside(proven, steps_aside=steps_aside)
 
     async def dial(protocol: Callable[[], asyncio.Protocol]) -> Dialled:
         if server.draining:

@@ -20,7 +20,7 @@ from driftline.net.address import Address, cannot_listen
 PER_TURN = 16
 """So many are let in before others have their turn."""
 PER_TURN_TLS = 2
-_BACKLOG = 1024
+BACKLOG = 1024
 _NO_ROOM = 0.25
 """Seconds after which it is tried again, when the system has no room for a connection more."""
 
@@ -84,7 +84,7 @@ class Listening:
     def begin(self) -> None:
         """Let people in from now on."""
         for one in self._sockets:
-            one.listen(_BACKLOG)
+            one.listen(BACKLOG)
             self._loop.add_reader(one, self._accept, one)
 
     def close(self) -> None:
@@ -103,12 +103,12 @@ class Listening:
             self._end_oldest("certificates have changed")
 
     def counts(self, context: object) -> bool:
-        """Is who got in by this context in by the certificates that count now?
+        """Is who got in by this context in by the certificates that count now, and is anybody?
 
         Whoever is ended on their way in has perhaps said the last words before, which the system
         keeps: then they get in all the same.
         """
-        return context is self._tls
+        return context is self._tls and not self._closed
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(self._per_turn):

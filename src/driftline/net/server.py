@@ -45,7 +45,7 @@ from driftline.net.gathering import Gathering
 from driftline.net.guest import Guest
 from driftline.net.holding import Holding
 from driftline.net.identities import Identities
-from driftline.net.inside import Door, Handling
+from driftline.net.inside import Door, Handling, proven_by
 from driftline.net.interest import Watching
 from driftline.net.journal import open_journal
 from driftline.net.journal.group import GroupCommit
@@ -227,7 +227,6 @@ class Server:
         doors = [door.renewed(config) for door in self.doors]
         # From here on nothing can fail.
         self.dialling = dialling
-        # First of all: another door, in its own thread, may ask meanwhile who is believed.
         self.tls = tls
         self.config = replace(
             self.config,
@@ -332,6 +331,8 @@ class Server:
                 self.log.error(why, problem=problem)
             # It is shown to whoever asks whether the broker is ready.
             self.trouble = without_secrets(str(problem))
+        for door in self.doors:
+            door.troubled(self.trouble)
 
     # Connections
 
@@ -414,9 +415,9 @@ class Server:
             raise refused("hello", "the name of a client", "an empty one")
         inside = connection.inside
         if inside is not None:
-            proven = inside.proven
             if inside.believed not in (None, self.identities):
                 raise NotAuthenticated("who may do what has changed")
+            proven = inside.proven or proven_by(hello.token)
         else:
             certificate = connection.information("peercert")
             known = certificate if isinstance(certificate, dict) else None

@@ -40,6 +40,7 @@ from driftline.net.channel import Channel
 from driftline.net.counting import Steps, identity_of_guest, mine_of
 from driftline.net.guest import Guest
 from driftline.net.keeping import Keeping, check_kind
+from driftline.net.metrics import metrics_of
 from driftline.net.reading import LETTERS
 from driftline.wire import asking
 from driftline.wire.asking import Interest, encode, unpack, unpack_all
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 # some hundred times what its letters do.
 _parsed = lru_cache(maxsize=1024)(parse)
 Said: TypeAlias = Statement | Advertisement
-WITHIN_MOST = 600_000_000
-"""Nobody is waited for longer than so many microseconds, whatever was asked for."""
 
 
 class Serving:
@@ -80,6 +79,7 @@ class Serving:
             asking.Confirm: self._confirm,
             asking.Explain: self._explain,
             asking.Status: self._status,
+            asking.Metrics: self._metrics,
             asking.Peer: self._peer,
         }
         self._keeping = Keeping(server, self)
@@ -393,6 +393,10 @@ class Serving:
             return mine
         return {**self._server.status(), **mine}
 
+    def _metrics(self, guest: Guest, asked: asking.Metrics) -> None:
+        self._server.broker.access.operate(guest.name)
+        guest.reply(asked.request, metrics_of(self._server).decode())
+
     def answer(self, guest: Guest, request: int, steps: Steps[object]) -> None:
         """Reply with what is found in steps; what the guest asks next waits for that."""
 
@@ -522,7 +526,7 @@ def _last_kept(party: Party | None) -> int:
 
 
 def _bounded(within: int) -> int:
-    return min(within, WITHIN_MOST)
+    return min(within, asking.WITHIN_MOST)
 
 
 def _packed(one: Any) -> list[object]:

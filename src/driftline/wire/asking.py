@@ -35,6 +35,8 @@ HANDLES_MAX = 200
 """So many subscriptions can be named in one request."""
 SECOND = 1_000_000
 WITHIN = 10 * SECOND
+WITHIN_MOST = 600 * SECOND
+"""So long all brokers have at most to say that they know of something."""
 
 # Greetings
 
@@ -223,6 +225,12 @@ class Status(Message):
     handles: Annotated[list[Handle], Meta(max_length=HANDLES_MAX)] = []
 
 
+class Metrics(Message):
+    """How busy is it, as Prometheus reads that?"""
+
+    request: Number
+
+
 class Peer(Message):
     """Be linked to a broker at this address, which is this to you; no role: no longer."""
 
@@ -248,6 +256,7 @@ Asked: TypeAlias = (
     | Confirm
     | Explain
     | Status
+    | Metrics
     | Peer
     | ByName
 )

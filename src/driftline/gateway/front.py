@@ -1,0 +1,116 @@
+"""What does a broker have to do with one process that answers HTTP for it?
+
+It begins it, hears from it, and takes in who comes from there, as whom that process has found out
+them to be: it is a part of the broker, started by it and by nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from driftline.errors import CannotListen
+from driftline.gateway.line import Begin, Busy, Failed, Line, Ready, Said, Unproven
+from driftline.net.config import Config
+from driftline.net.connection import Connection, Inside
+from driftline.net.listening import address_of
+from driftline.net.server import Server
+
+
+class Front:
+    """One process that answers HTTP."""
+
+    def __init__(self, server: Server, unproven: Callable[[str, str], None]) -> None:
+        self._server = server
+        self._believed = server.identities
+        """Who has said to it who is who: when others say so, nobody is let in from there."""
+        self._unproven = unproven
+        self._line: Line | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._ready: asyncio.Future[str] = server.loop.create_future()
+        self.ended: asyncio.Future[None] = server.loop.create_future()
+        """Done when it answers no more."""
+        self._entering: set[asyncio.Task[None]] = set()
+        self.busy = Busy()
+
+    async def begin(self, config: Config, sockets: Sequence[socket.socket]) -> None:
+        """Let people in; `CannotListen` says why not."""
+        at = str(address_of(sockets[0]))
+        ours, theirs = socket.socketpair()
+        self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
+        try:
+            await self._start(theirs, sockets)
+        except OSError as problem:
+            raise CannotListen(at, f"no process: {problem.strerror}") from None
+        finally:
+            theirs.close()
+        # What it has no need of may be secret.
+        self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
+        await asyncio.wait((self._ready, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done():
+            raise CannotListen(at, "what answers HTTP has ended without a word")
+        if why := self._ready.result():
+            raise CannotListen(at, why)
+
+    async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
+        numbers = [one.fileno() for one in (line, *sockets)]
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "driftline.gateway", *map(str, numbers)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            pass_fds=numbers,
+        )
+
+    @property
+    def process(self) -> int | None:
+        """Its number."""
+        return None if self._process is None else self._process.pid
+
+    def say(self, what: Said) -> None:
+        """Say something to it."""
+        if self._line is not None:
+            self._line.say(what)
+
+    async def end(self) -> None:
+        """End it, whatever it does."""
+        if self._line is not None:
+            self._line.close()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    def _lost(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _heard(self, said: Said) -> None:
+        if isinstance(said, Busy):
+            self.busy = said
+        elif isinstance(said, Unproven):
+            self._unproven(said.peer, said.why)
+        elif isinstance(said, Ready | Failed) and not self._ready.done():
+            self._ready.set_result(said.why if isinstance(said, Failed) else "")
+
+    def _handed(self, line: socket.socket) -> None:
+        """Somebody comes to the broker."""
+        if self._server.draining:
+            line.close()
+            return
+        task = self._server.loop.create_task(self._enter(line))
+        self._entering.add(task)
+        task.add_done_callback(self._entering.discard)
+
+    async def _enter(self, line: socket.socket) -> None:
+        known = Inside(None, self._believed)
+        try:
+            await self._server.loop.connect_accepted_socket(
+                lambda: Connection(self._server, known), line
+            )
+        except OSError:
+            line.close()

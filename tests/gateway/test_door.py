@@ -1,0 +1,226 @@
+"""Does a broker look after the process that answers HTTP for it, whatever becomes of either?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+import driftline as dl
+from driftline.gateway.line import Busy, Leave, Line, Said, Trouble, Unproven
+from tests.net.here import eventually
+from tests.net.processes import BrokerProcess, Brokers
+from tests.net.secured import Authority
+
+HTTP = {"listen": "127.0.0.1:0"}
+EVENT = {"type": "tick", "n": 1}
+
+
+def answers(broker: BrokerProcess, **said: object) -> int:
+    """By what process: this is asked until one answers."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with suppress(httpx.HTTPError):
+            if httpx.post(f"{broker.http}/v1/events", json=EVENT, timeout=20).is_success:
+                break
+    else:
+        raise AssertionError(f"nobody answers: {broker.errors}")
+    (found,) = broker.ask("http")
+    assert isinstance(found, int)
+    return found
+
+
+def ends(process: int, within: float = 10.0) -> None:
+    """Wait until there is no such process."""
+    deadline = time.monotonic() + within
+    while Path(f"/proc/{process}").exists():
+        # One that nobody has asked about yet has ended, too.
+        if "State:\tZ" in Path(f"/proc/{process}/status").read_text():
+            return
+        assert time.monotonic() < deadline, f"{process} goes on"
+        time.sleep(0.01)
+
+
+def test_it_is_begun_again_when_it_crashes_and_the_broker_goes_on(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        with dl.connect(broker.address) as client, client.subscribe("SELECT * FROM tick") as told:
+            for n in range(3):
+                crashed = answers(broker)
+                assert told.next(10).values == {"n": 1}
+                os.kill(crashed, signal.SIGKILL)
+                # Whoever connects now waits until it is there again, and is not refused.
+                client.publish(dl.Event("tick", {"n": n}))
+                assert told.next(10).values == {"n": n}
+                ends(crashed)
+                assert httpx.get(f"{broker.http}/v1/openapi.json", timeout=20).is_success
+                assert answers(broker) != crashed
+                assert told.next(10).values == {"n": 1}
+            found = client.metrics()
+        assert "driftline_http_restarts_total 3.0" in found
+        assert broker.errors.count("what answers HTTP is begun again") == 3
+        assert broker.end() == 0
+
+
+def test_it_ends_with_its_broker_and_leaves_the_address_to_the_next(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        before = answers(broker)
+        broker.kill()
+        broker.restart()
+        after = answers(broker)
+        assert after != before
+        ends(before)
+        assert broker.end() == 0
+        ends(after)
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", broker.http_port))
+
+
+def test_a_signal_for_all_processes_of_a_terminal_is_for_the_broker(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        process = answers(broker)
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(process, one)
+        time.sleep(0.2)
+        assert answers(broker) == process
+        assert broker.end() == 0
+
+
+def test_one_that_stands_still_keeps_no_broker_from_its_end(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        process = answers(broker)
+        os.kill(process, signal.SIGSTOP)
+        assert broker.end() == 0
+        ends(process)
+
+
+def test_another_answers_when_certificates_are_read_anew(tmp_path):
+    authority = Authority(tmp_path / "keys")
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP, tls=authority.tls("b"))
+        at = broker.http.replace("http", "https")
+        with httpx.Client(base_url=at, verify=authority.trust(), timeout=20) as client:
+            (before,) = broker.ask("http")
+            assert client.post("/v1/events", json=EVENT).is_success
+            os.kill(broker.pid, signal.SIGHUP)
+            ends(before)
+            assert client.post("/v1/events", json=EVENT).is_success
+            (after,) = broker.ask("http")
+            assert after not in (before, None)
+        assert "is begun again" not in broker.errors
+        assert broker.end() == 0
+
+
+def test_it_is_tried_again_until_it_can_begin(tmp_path):
+    """Files that it reads are damaged when it must be begun again."""
+    authority = Authority(tmp_path / "keys")
+    with Brokers(tmp_path) as brokers:
+        tls = authority.tls("b")
+        broker = brokers.start("b", http=HTTP, tls=tls)
+        key = Path(tls["key"])
+        sound = key.read_bytes()
+        key.write_bytes(b"nothing")
+        (before,) = broker.ask("http")
+        os.kill(before, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while "no key (PEM)" not in broker.errors:
+            assert time.monotonic() < deadline, broker.errors
+            time.sleep(0.05)
+        key.write_bytes(sound)
+        at = broker.http.replace("http", "https")
+        said = httpx.post(f"{at}/v1/events", json=EVENT, verify=authority.trust(), timeout=20)
+        assert said.is_success
+        assert broker.end() == 0
+
+
+# The line
+
+
+class End:
+    """One end of a line, and what came by it."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.heard: list[Said] = []
+        self.handed: list[socket.socket] = []
+        self.lost = 0
+        self.line = Line(end, heard=self.heard.append, lost=self.lose, handed=self.handed.append)
+
+    def lose(self) -> None:
+        self.lost += 1
+
+
+def run(test):
+    asyncio.run(asyncio.wait_for(test, 30))
+
+
+def test_what_is_said_comes_in_order_with_sockets_in_between_however_much_it_is():
+    async def test():
+        one, two = map(End, socket.socketpair())
+        said: list[Said] = []
+        for n in range(2000):
+            what = Unproven(f"peer {n}", "x" * (n * 7 % 1000)) if n % 2 else Busy(n)
+            said.append(what)
+            one.line.say(what)
+            if n % 20 == 0:
+                ours, theirs = socket.socketpair()
+                ours.sendall(b"%d" % n)
+                ours.close()
+                one.line.hand(theirs)
+        two.line.say(Leave(at_once=True))
+        assert one.line._out, "it waits for nobody"
+        await eventually(lambda: len(two.heard) == 2000 and len(two.handed) == 100)
+        assert two.heard == said
+        assert [int(sock.recv(10)) for sock in two.handed] == [*range(0, 2000, 20)]
+        assert not any(sock.get_inheritable() for sock in two.handed)
+        assert one.heard == [Leave(at_once=True)]
+        for sock in two.handed:
+            sock.close()
+        one.line.close()
+        await eventually(lambda: two.lost == 1)
+        # Nobody hears it, and nothing fails.
+        two.line.say(Trouble("x"))
+        left, right = socket.socketpair()
+        two.line.hand(left)
+        assert left.fileno() == -1
+        right.close()
+
+    run(test())
+
+
+def test_a_socket_for_which_there_is_no_room_is_lost_alone():
+    """Of one for which the other process has no number left nobody hears but who has its end."""
+    resource = pytest.importorskip("resource")
+
+    async def test():
+        one, two = map(End, socket.socketpair())
+        ours, theirs = socket.socketpair()
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        one.line.hand(theirs)
+        try:
+            lowest = os.dup(0)
+            os.close(lowest)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, before[1]))
+            await asyncio.sleep(0.05)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        one.line.say(Busy(1))
+        await eventually(lambda: two.heard == [Busy(1)])
+        assert not two.handed
+        ours.settimeout(5)
+        assert ours.recv(1) == b""
+        ours.close()
+        one.line.close()
+        two.line.close()
+
+    run(test())
