@@ -20,6 +20,9 @@ from driftline.net.connection import Connection, Inside
 from driftline.net.listening import address_of
 from driftline.net.server import Server
 
+_BEGINNING = 60.0
+"""Seconds to begin."""
+
 
 class Front:
     """One process that answers HTTP."""
@@ -50,7 +53,11 @@ class Front:
             theirs.close()
         # What it has no need of may be secret.
         self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
-        await asyncio.wait((self._ready, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            (self._ready, self.ended), timeout=_BEGINNING, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            raise CannotListen(at, f"what answers HTTP has not begun in {_BEGINNING:g} s")
         if not self._ready.done():
             raise CannotListen(at, "what answers HTTP has ended without a word")
         if why := self._ready.result():

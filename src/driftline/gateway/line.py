@@ -103,6 +103,11 @@ class Line:
         self._is_open = True
         self._loop.add_reader(end, self._read)
 
+    @property
+    def waiting(self) -> int:
+        """How much was said and is not on its way yet."""
+        return len(self._out)
+
     def say(self, what: Said) -> None:
         """Say this; nothing, if the other is no more."""
         self._put(msgspec.json.encode(what, enc_hook=_plain) + b"\n", None)

@@ -38,6 +38,7 @@ BEARER = "bearer."
 """A browser cannot send a header with a WebSocket: a token is one more protocol, with this before
 it, and is never repeated."""
 _TOKENS_REMEMBERED = 10_000
+_WAITING_MOST = 1_000
 _IDLE = 60.0
 _STREAM_PENDING = Pending(256, 1 << 20, always=True)
 """So much waits in a stream; then the broker's queue, with its policy, has it."""
@@ -98,8 +99,10 @@ class Visitors:
             token = _token(connection)
             proven = self._of_token(token) if token else self._identities.proven("", certificate)
         except NotAuthenticated as problem:
-            where = "" if peer is None else f"{peer.host}:{peer.port}"
-            self._line.say(Unproven(where, problem.why))
+            # It is counted; but not what nobody has time to count.
+            if self._line.waiting < _WAITING_MOST:
+                where = "" if peer is None else f"{peer.host}:{peer.port}"
+                self._line.say(Unproven(where, problem.why))
             raise
         return Proof(proven, taker(proven.identity, "" if peer is None else peer.host))
 

@@ -26,7 +26,7 @@ LETTERS = 1000
 READING = "reading"
 _SWITCH = 0.0001
 """So long the loop waits for the interpreter at most when something has come meanwhile: seconds."""
-_REST = 3.0
+_REST = 9.0
 """So many times as long as a text took it rests, if others have much to do."""
 
 

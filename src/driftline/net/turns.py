@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from driftline.net.server import Server
 
 TURN = "turn"
-SECONDS = 0.002
+SECONDS = 0.001
 """For all that takes long in one turn."""
 _RECENT = 0.5
 """So many seconds after somebody had to wait there still is much to do."""
