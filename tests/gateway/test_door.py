@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -94,6 +95,71 @@ def test_a_signal_for_all_processes_of_a_terminal_is_for_the_broker(tmp_path):
         time.sleep(0.2)
         assert answers(broker) == process
         assert broker.end() == 0
+
+
+def children(process: int) -> list[int]:
+    """Those that a process has begun and that go on."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == process and state != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_such_a_signal_is_for_the_broker_also_while_what_answers_begins(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        before = answers(broker)
+        os.kill(before, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while not (others := [one for one in children(broker.pid) if one != before]):
+            assert time.monotonic() < deadline
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(others[0], one)
+        assert answers(broker) == others[0]
+        assert broker.errors.count("is begun again") == 1
+        # The broker itself hears them as before.
+        assert broker.end() == 0
+
+
+def test_files_where_the_broker_was_begun_are_not_taken_for_pythons_own(tmp_path, monkeypatch):
+    (tmp_path / "token.py").write_text("raise SystemExit('this is no part of Python')")
+    monkeypatch.chdir(tmp_path)
+    with Brokers(tmp_path) as brokers:
+        answers(brokers.start("b", http=HTTP))
+
+
+def test_it_is_tried_again_until_there_are_files_for_it(tmp_path):
+    resource = pytest.importorskip("resource")
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        process = answers(broker)
+        before = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
+        # So many as it has without the line.
+        most = len(os.listdir(f"/proc/{broker.pid}/fd")) - 2
+        resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (most, before[1]))
+        os.kill(process, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while "no process" not in broker.errors:
+            assert time.monotonic() < deadline, broker.errors
+            time.sleep(0.05)
+        resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, before)
+        assert answers(broker) != process
+        assert broker.end() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it hears of it")
+def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        process = answers(broker)
+        os.kill(process, signal.SIGSTOP)
+        broker.kill()
+        ends(process)
+        broker.restart()
+        answers(broker)
 
 
 def test_one_that_stands_still_keeps_no_broker_from_its_end(tmp_path):

@@ -16,6 +16,7 @@ import typer
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json, print_table, stderr
 from driftline.errors import BrokerFailed, FileRefused, Unreachable
+from driftline.net.another import command_of, environment
 
 app = typer.Typer(
     help="Several brokers on this machine, joined as one file says.\n\n"
@@ -66,7 +67,7 @@ def up(
         sys.stdout.flush()
         _say("all is up; Ctrl-C ends it")
 
-    command = (sys.executable, "-m", "driftline", "serve")
+    command = command_of("driftline", "serve")
     asyncio.run(Supervisor(plan, folder, command, _say).run(ready, within))
     _say("all has ended")
 
@@ -119,8 +120,8 @@ def _detach(file: Path, folder: Path, within: float) -> None:
         log = open(folder / "overlay.log", "wb")  # noqa: SIM115  # It goes on with the process.
     except OSError as problem:
         raise FileRefused(str(folder), None, problem.strerror or str(problem)) from None
-    command = [sys.executable, "-m", "driftline", "overlay", "up", str(file)]
-    command += ["--state", str(folder), "--within", str(within)]
+    command = command_of("driftline", "overlay", "up", str(file))
+    command += ("--state", str(folder), "--within", str(within))
     with log:
         supervisor = subprocess.Popen(
             command,
@@ -128,6 +129,7 @@ def _detach(file: Path, folder: Path, within: float) -> None:
             stdout=subprocess.DEVNULL,
             stderr=log,
             start_new_session=True,
+            env=environment(),
         )
     _say(f"starting, log in {folder / 'overlay.log'}")
     while supervisor.poll() is None:

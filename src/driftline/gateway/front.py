@@ -7,14 +7,15 @@ them to be: it is a part of the broker, started by it and by nobody else.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from driftline.errors import CannotListen
-from driftline.gateway.line import Begin, Busy, Failed, Line, Ready, Said, Unproven
+from driftline.gateway.line import FOR_THE_BROKER, Begin, Busy, Failed, Line, Ready, Said, Unproven
+from driftline.net.another import command_of, environment
 from driftline.net.config import Config
 from driftline.net.connection import Connection, Inside
 from driftline.net.listening import address_of
@@ -43,14 +44,11 @@ class Front:
     async def begin(self, config: Config, sockets: Sequence[socket.socket]) -> None:
         """Let people in; `CannotListen` says why not."""
         at = str(address_of(sockets[0]))
-        ours, theirs = socket.socketpair()
-        self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
         try:
-            await self._start(theirs, sockets)
+            await self._start(sockets)
         except OSError as problem:
+            # Out of files, of memory, or of processes.
             raise CannotListen(at, f"no process: {problem.strerror}") from None
-        finally:
-            theirs.close()
         # What it has no need of may be secret.
         self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
         done, _ = await asyncio.wait(
@@ -63,15 +61,23 @@ class Front:
         if why := self._ready.result():
             raise CannotListen(at, why)
 
-    async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
-        numbers = [one.fileno() for one in (line, *sockets)]
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "driftline.gateway", *map(str, numbers)),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            pass_fds=numbers,
-        )
+    async def _start(self, sockets: Sequence[socket.socket]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
+            numbers = [one.fileno() for one in (theirs, *sockets)]
+            # It has ours, so nothing interrupts it before it can say that it does not want to be.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_BROKER)
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *command_of("driftline.gateway", *map(str, numbers)),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    pass_fds=numbers,
+                    env=environment(),
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def process(self) -> int | None:

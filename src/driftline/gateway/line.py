@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from driftline.net.config import Config
 
 _READ = 1 << 16
 _SOCKETS = 64
+FOR_THE_BROKER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Whoever signals all processes of a terminal or of a service by these means the broker, which says
+by the line what is to be done."""
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _HANDED = b"\n"
 """What a socket goes with: a line that says nothing."""

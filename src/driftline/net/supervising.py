@@ -19,6 +19,7 @@ from typing import Any
 
 from driftline.errors import BrokerFailed, Unreachable
 from driftline.net.address import Address
+from driftline.net.another import environment
 from driftline.net.overlay import Plan, toml_of
 from driftline.net.overlay_state import Lock, remove_state, write_state
 
@@ -65,6 +66,7 @@ class Process:
                 stderr=log,
                 # Ctrl-C is for the supervisor, which ends them in order.
                 start_new_session=True,
+                env=environment(),
             )
         self._is_asked = False
         assert self.process.stdout is not None
