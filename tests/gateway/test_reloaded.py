@@ -14,7 +14,8 @@ from httpx_sse import aconnect_sse
 
 from driftline.errors import Unreachable
 from driftline.net.authority import sign_party
-from tests.net.here import http
+from driftline.net.identities import Identities
+from tests.net.here import http, served
 from tests.net.secured import Authority, client_of, closed
 
 OPEN = {"listen": "127.0.0.1:0"}
@@ -107,5 +108,26 @@ def test_a_token_that_does_not_count_any_more_ends_its_stream_and_begins_none(tm
             headers = {"Authorization": f"Bearer {new.token('alice')}"}
             assert (await client.get("/v1/subscriptions", headers=headers)).status_code == 200
             assert server.counters.unproven >= 1
+
+    run(test())
+
+
+def test_who_comes_while_that_changes_is_asked_to_come_again(tmp_path):
+    """Nothing is wrong with them, and they are not counted as strangers."""
+
+    async def test():
+        async with (
+            served(http=OPEN) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=20) as client,
+        ):
+            # What answers has not heard of it yet.
+            server.identities = Identities(server.config)
+            for path in ("/v1/subscriptions", "/v1/stream?sql=SELECT%20*%20FROM%20tick"):
+                said = await client.get(path)
+                assert (said.status_code, said.headers["Retry-After"]) == (503, "1")
+                assert "who may do what has changed" in said.json()["detail"]
+            assert server.counters.unproven == 0
+            server.reload(server.config)
+            assert (await client.get("/v1/subscriptions")).status_code == 200
 
     run(test())

@@ -45,7 +45,10 @@ class Front:
         """Let people in; `CannotListen` says why not."""
         at = str(address_of(sockets[0]))
         try:
-            await self._start(sockets)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
+                await self._start(theirs, sockets)
         except OSError as problem:
             # Out of files, of memory, or of processes.
             raise CannotListen(at, f"no process: {problem.strerror}") from None
@@ -61,23 +64,20 @@ class Front:
         if why := self._ready.result():
             raise CannotListen(at, why)
 
-    async def _start(self, sockets: Sequence[socket.socket]) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
-            numbers = [one.fileno() for one in (theirs, *sockets)]
-            # It has ours, so nothing interrupts it before it can say that it does not want to be.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_BROKER)
-            try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *command_of("driftline.gateway", *map(str, numbers)),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    pass_fds=numbers,
-                    env=environment(),
-                )
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
+        numbers = [one.fileno() for one in (line, *sockets)]
+        # It has ours, so nothing interrupts it before it can say that it does not want to be.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_BROKER)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command_of("driftline.gateway", *map(str, numbers)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                pass_fds=numbers,
+                env=environment(),
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def process(self) -> int | None:

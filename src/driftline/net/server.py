@@ -31,6 +31,7 @@ from driftline.errors import (
     LimitReached,
     NotAuthenticated,
     NotSupported,
+    Unreachable,
 )
 from driftline.model.value import show
 from driftline.net.address import Address
@@ -416,7 +417,8 @@ class Server:
         inside = connection.inside
         if inside is not None:
             if inside.believed not in (None, self.identities):
-                raise NotAuthenticated("who may do what has changed")
+                # Nothing is wrong with whoever comes: they are to ask where it is known by now.
+                raise Unreachable(self.config.name, "who may do what has changed")
             proven = inside.proven or proven_by(hello.token)
         else:
             certificate = connection.information("peercert")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftline.errors import FrameRefused, LimitReached, NotAuthenticated
+from driftline.errors import FrameRefused, LimitReached, NotAuthenticated, Unreachable
 from driftline.net.connection import Connection, Service
 from driftline.net.link import Wire
 from driftline.wire import asking
@@ -46,6 +46,9 @@ class Stranger:
             except LimitReached as problem:
                 self._server.unheard(self._connection.peer, str(problem))
                 self._turn_away(str(problem), again=True)
+                return len(data)
+            except Unreachable as problem:
+                self._turn_away(problem.why, again=True)
                 return len(data)
         elif kind is Kind.LINK:
             wire = Wire(self._server)
