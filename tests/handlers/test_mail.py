@@ -325,7 +325,7 @@ def test_what_is_wrong_with_the_account_or_the_server_buries_nothing_however_lon
             assert len(post.mails) == 2
 
     run(test())
-    said = [one for one in caplog.records if "nothing can be handed over" in one.getMessage()]
+    said = [one for one in caplog.records if "b: nothing can be handed over" in one.getMessage()]
     assert len(said) == 1  # Once, and not at each try.
     assert answer[:3] in said[0].getMessage() or where == "greetings"
 

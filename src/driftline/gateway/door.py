@@ -37,6 +37,7 @@ class HttpDoor:
         assert config.http is not None
         self.address = config.http.address
         self._config = config
+        self._log = log.bind(broker=config.name)
         self._sockets: list[socket.socket] = []
         self._front: Front | None = None
         """What answers now."""
@@ -170,7 +171,7 @@ class HttpDoor:
             self._restarts += 1
             if self.server.loop.time() - began > _DELAY_LAST:
                 delay = _DELAY_FIRST
-            log.error("what answers HTTP is begun again", why=why, after=delay)
+            self._log.error("what answers HTTP is begun again", why=why, after=delay)
             await self._until(asyncio.sleep(delay))
             delay = min(2 * delay, _DELAY_LAST)
 

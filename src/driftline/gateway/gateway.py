@@ -105,6 +105,7 @@ class Gateway:
     def _open(self, config: Config) -> None:
         assert config.http is not None
         self._begins(config)
+        self._log = log.bind(broker=config.name)
         self.http = config.http
         self.is_closed = config.is_closed
         self.address = address_of(self._sockets[0])
@@ -139,10 +140,10 @@ class Gateway:
 
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
-        log.stranger("turned away", peer=peer, why=why)
+        self._log.stranger("turned away", peer=peer, why=why)
 
     def _unreadable(self, peer: str, why: str) -> None:
-        log.stranger("what is said on a WebSocket cannot be read", peer=peer, why=why)
+        self._log.stranger("what is said on a WebSocket cannot be read", peer=peer, why=why)
 
     async def _close(self, *, at_once: bool) -> None:
         self._listening.close()
@@ -181,7 +182,7 @@ class Gateway:
         app = Starlette(
             routes=routes,
             middleware=middleware,
-            exception_handlers={HTTPException: _said, Exception: _failed},
+            exception_handlers={HTTPException: _said, Exception: self._failed},
         )
         # To where it would lead, whoever asks has said themselves (Host).
         app.router.redirect_slashes = False
@@ -211,6 +212,14 @@ class Gateway:
             # It would go on and on, and nothing of it be sent.
             return await found.head()
         return found
+
+    async def _failed(self, request: Request, problem: Exception) -> Response:
+        """What should not have happened: whoever asked learns nothing of it, and we do."""
+        where = "".join(traceback.format_exception(problem))
+        self._log.error(
+            "a request failed", method=request.method, path=request.url.path, where=where
+        )
+        return Refused(500, "something went wrong here, which was noted").response()
 
     def _openapi(self) -> dict[str, Any]:
         return openapi(self.is_closed)
@@ -311,10 +320,3 @@ async def _said(request: Request, problem: Exception) -> Response:
     elif problem.status_code == 405:
         detail = f"wanted {headers.get('Allow', 'another method')}, came {show(request.method)}"
     return Refused(problem.status_code, detail, headers=headers).response()
-
-
-async def _failed(request: Request, problem: Exception) -> Response:
-    """What should not have happened: whoever asked learns nothing of it, and we do."""
-    where = "".join(traceback.format_exception(problem))
-    log.error("a request failed", method=request.method, path=request.url.path, where=where)
-    return Refused(500, "something went wrong here, which was noted").response()

@@ -82,6 +82,7 @@ class Delivering:
         self._server = server
         self._tally = tally
         self._party = party
+        self._log = log.bind(broker=server.config.name, party=party)
         self.handler = handler
         self.way = way
         self._name = durable_name(party) or ""
@@ -139,13 +140,13 @@ class Delivering:
                 # Another has it now, or who may do what has changed.
                 await asyncio.sleep(_ASIDE)
             except DriftlineError as problem:
-                log.warning("not told through its handler", party=self._party, problem=problem)
+                self._log.warning("not told through its handler", problem=problem)
                 self._denied = str(problem)
                 await asyncio.sleep(_DENIED)
             except Exception as problem:
                 # Whatever it is, it must not end in silence, nor end the broker.
                 where = "".join(traceback.format_exception(problem))
-                log.error("not told through its handler", party=self._party, where=where)
+                self._log.error("not told through its handler", where=where)
                 self._denied = "something is wrong with the broker: see its log"
                 await asyncio.sleep(_DENIED)
 
@@ -251,7 +252,7 @@ class Delivering:
     def _failed(self, outcome: Outcome, patience: Patience) -> float | None:
         """How long to wait before it is tried again; None: it is given up."""
         if outcome.ours and patience.why != outcome.why:
-            log.warning("nothing can be handed over", party=self._party, why=outcome.why)
+            self._log.warning("nothing can be handed over", why=outcome.why)
         return patience.failed(outcome.why, outcome.after, ever=outcome.ours)
 
     def _to_deliver_again(self) -> list[Letter]:
@@ -298,17 +299,17 @@ class Delivering:
         self, one: Outgoing, outcome: Outcome, attempts: int, made_from: tuple[Statement, ...]
     ) -> None:
         # Of many in a row the first says enough.
-        say = log.debug if self._burying else log.warning
+        say = self._log.debug if self._burying else self._log.warning
         self._burying = True
         self._tally.buried += 1
-        say("a dead letter", party=self._party, letter=one.id, why=outcome.why)
+        say("a dead letter", letter=one.id, why=outcome.why)
         now = self._server.clock.now()
         letter = Letter(one.id, outcome.why, attempts, now, one.body, made_from=made_from)
         await self._ask(lambda name: requests.Bury(name, one.number, letter))
 
     async def _suspend(self, outcome: Outcome) -> None:
         """Nothing is wanted there any more: all is kept until its owner says where to."""
-        log.warning("a subscription is suspended", party=self._party, why=outcome.why)
+        self._log.warning("a subscription is suspended", why=outcome.why)
         self._denied = f"{outcome.why}: suspended"
         await self._ask(requests.Suspend)
         raise _Over

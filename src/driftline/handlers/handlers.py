@@ -98,7 +98,7 @@ class Handlers:
         except InvalidValue:
             way = None
         if way is None:
-            log.warning("a handler is not served here", party=party)
+            log.warning("a handler is not served here", broker=server.config.name, party=party)
             self._unserved[party] = Trouble("its kind of handler is not served by this broker", 0)
             return
         delivering = Delivering(server, party, handler, way, self._tally)
