@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -66,7 +67,7 @@ def test_it_is_begun_again_when_it_crashes_and_the_broker_goes_on(tmp_path):
                 assert told.next(10).values == {"n": 1}
             found = client.metrics()
         assert "driftline_http_restarts_total 3.0" in found
-        assert broker.errors.count("what answers HTTP is begun again") == 3
+        assert broker.errors.count("b: what answers HTTP is begun again") == 3
         assert broker.end() == 0
 
 
@@ -84,6 +85,20 @@ def test_it_ends_with_its_broker_and_leaves_the_address_to_the_next(tmp_path):
         with socket.socket() as free:
             free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             free.bind(("127.0.0.1", broker.http_port))
+
+
+def test_streams_are_told_that_the_broker_ends(tmp_path):
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        where = f"{broker.http}/v1/stream?sql=SELECT%20*%20FROM%20tick"
+        with httpx.stream("GET", where, timeout=20) as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith(":")
+            assert broker.end() == 0
+            *_, end, said, _ = lines
+        assert end == "event: end"
+        found = json.loads(said.removeprefix("data: "))
+        assert (found["status"], found["detail"]) == (503, "the broker ends")
 
 
 def test_a_signal_for_all_processes_of_a_terminal_is_for_the_broker(tmp_path):

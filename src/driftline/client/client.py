@@ -74,9 +74,12 @@ class Client:
         await self._talk.open(self._within)
         return self
 
-    async def close(self) -> None:
-        """End the connection, and all subscriptions that are not durable."""
-        await self._talk.close()
+    async def close(self, why: str = "the client was closed") -> None:
+        """End the connection, and all subscriptions that are not durable.
+
+        Whoever still waits for something is told `why`.
+        """
+        await self._talk.close(why)
 
     async def __aenter__(self) -> Client:
         return await self.open()

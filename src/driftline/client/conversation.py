@@ -106,12 +106,12 @@ class Conversation:
         self.publisher = Publisher(self.channel.send, self._request)
         await self.channel.open(within)
 
-    async def close(self) -> None:
+    async def close(self, why: str) -> None:
         """End it, and all subscriptions that are not durable."""
         for one in self.subscriptions.values():
             one._send_ack()
         await self.channel.close()
-        self._fail(Unreachable(str(self.address), "the client was closed"))
+        self._fail(Unreachable(str(self.address), why))
 
     # For subscriptions
 

@@ -105,7 +105,10 @@ def problem_of(error: DriftlineError) -> Refused:
         headers["WWW-Authenticate"] = "Bearer"
     elif status in (429, 503):
         headers["Retry-After"] = "1"
-    return Refused(status, str(error), _kind(type(error).__name__), facts, headers)
+    # Which broker it is knows whoever asks; by which address it is reached from here is nothing to
+    # them.
+    why = error.why if isinstance(error, Unreachable) else str(error)
+    return Refused(status, why, _kind(type(error).__name__), facts, headers)
 
 
 def _kind(name: str) -> str:

@@ -138,7 +138,8 @@ def check_known(client: Client, problems: Mapping[int, DriftlineError]) -> None:
     for one in problems.values():
         # What ended the connection, a token that expired, is the problem of all that waited then.
         if client.is_over or _is_unknown(one):
-            why = f"not acknowledged: some of it may have been published ({one})"
+            said = problem_of(one).detail
+            why = f"not acknowledged: some of it may have been published ({said})"
             raise Refused(503, why, headers={"Retry-After": "5"}) from one
 
 

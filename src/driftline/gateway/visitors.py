@@ -212,14 +212,15 @@ class Visitors:
             ours.close()
             raise
 
-    async def _close(self, client: Client) -> None:
+    async def _close(self, client: Client, why: str = "it was let go") -> None:
         self._open.discard(client)
-        await client.close()
+        await client.close(why)
 
     async def close(self) -> None:
         """End all of them."""
         self._shared.clear()
-        await asyncio.gather(*(self._close(one) for one in [*self._open]), return_exceptions=True)
+        closing = [self._close(one, "the broker ends") for one in self._open]
+        await asyncio.gather(*closing, return_exceptions=True)
 
 
 def _token(connection: HTTPConnection) -> str:
