@@ -40,6 +40,13 @@ may = ["publish", "subscribe", "view", "set", "advertise", "declare", "delete", 
 on = ["*"]
 attributes = ["*"]
 """
+# What is too large is refused for that, whatever else is wrong with it.
+CONFIG = """
+[checks]
+negative_data_rejection.expected-statuses = [
+    "400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "428", "429", "5xx",
+]
+"""
 _ADDRESS_MOST = 30_000
 _PER_EXAMPLE = 31
 """About so many requests are made for each example that is asked for."""
@@ -97,6 +104,7 @@ def _ask(
 ) -> None:
     """All that ends, by the command that users of schemathesis run."""
     report = folder / "report.ndjson"
+    (folder / "schemathesis.toml").write_text(CONFIG)
     command = [
         str(Path(sys.executable).with_name("schemathesis")),
         "run",

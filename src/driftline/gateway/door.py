@@ -22,8 +22,6 @@ from driftline.net.listening import BACKLOG, address_of, bound
 from driftline.net.logs import Log
 from driftline.net.server import Server
 
-log = Log("driftline.gateway")
-
 ENDING = 5.0
 """Seconds for what is being answered, when it is to end."""
 _DELAY_FIRST, _DELAY_LAST = 0.1, 10.0
@@ -53,6 +51,7 @@ class HttpDoor:
     async def start(self, server: Server) -> None:
         """See `Door`."""
         self.server = server
+        self._log = Log("driftline.gateway").bind(broker=server.config.name)
         self._sockets = bound(self.address)
         self.address = address_of(self._sockets[0])
         for one in self._sockets:

@@ -90,6 +90,7 @@ class Gateway:
         leave = await self._leaves
         await self._close(at_once=leave.at_once)
         telling.cancel()
+        log.own_up()
         self.line.say(self.busy())
         self.line.close()
 
@@ -134,6 +135,7 @@ class Gateway:
         said = Busy()
         while True:
             await asyncio.sleep(_LOOK)
+            log.own_up()
             if (now := self.busy()) != said:
                 self.line.say(now)
                 said = now
