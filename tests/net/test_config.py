@@ -162,7 +162,7 @@ def test_what_is_no_name_of_a_file_stays_as_it_is(write, journal):
         ({"name": "é" * 128}, "1 to 255 bytes"),
         ({"name": 3}, "peers.name: wanted a text, came 3"),
         ({"name": "b", "certificate": 3}, "peers.certificate: wanted a text, came 3"),
-        ({"name": "b", "address": 4}, "address of b: wanted host:port, came 4"),
+        ({"name": "b", "address": 4}, r"peers\.b\.address: wanted host:port, came 4"),
         ({"name": "b", "adress": "h:1"}, r"came adress \(perhaps address\?\)"),
         ({"address": "h:1"}, "peers: wanted a name"),
         ("b", "peers: wanted a name"),
@@ -236,6 +236,32 @@ def test_a_table_stays_one_when_the_environment_adds_to_it(write, said):
 def test_a_flag_of_the_environment_is_refused_by_its_name():
     with pytest.raises(InvalidValue, match="advertised: wanted true or false, came 'yes'"):
         read_config(None, environment={"DRIFTLINE_ADVERTISED": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("listen", "h:x"), ("advertised", "yes"), ("limits.rate", "a")]
+)
+def test_what_is_wrong_is_named_where_it_was_said(write, name, word):
+    variable = f"DRIFTLINE_{name.upper().replace('.', '_')}"
+    table, _, inner = name.rpartition(".")
+    file = write(f"[{table}]\n{inner} = '{word}'" if table else f"{inner} = '{word}'")
+    with pytest.raises(FileRefused, match=f"broker.toml: {name}: wanted"):
+        read_config(file, environment={})
+    with pytest.raises(InvalidValue, match=f"^{variable}: {name}: wanted"):
+        read_config(file, environment={variable: word})
+    with pytest.raises(InvalidValue, match=f"^{name}: wanted"):
+        read_config(file, {name: word}, {variable: word})
+
+
+@pytest.mark.parametrize(
+    ("peer", "where"), [({"role": "boss"}, "role"), ({"address": "h:x"}, "address")]
+)
+def test_what_is_wrong_with_a_peer_is_named_with_it(write, peer, where):
+    said = "".join(f"{name} = '{value}'\n" for name, value in peer.items())
+    with pytest.raises(FileRefused, match=rf"broker.toml: peers\.paris\.{where}: wanted"):
+        read_config(write(f"[[peers]]\nname = 'paris'\n{said}"), environment={})
+    with pytest.raises(InvalidValue, match=rf"^peers\.paris\.{where}: wanted"):
+        read_config(write(""), {"peers": [{"name": "paris", **peer}]}, {})
 
 
 def test_lists_in_lists_without_an_end_are_refused(write):

@@ -32,12 +32,17 @@ WITH = [
     ("postgresql://bob:ge?password=a@b@heim", "postgresql://***"),
     ("host=h password=heim user=bob", "host=h password=***"),
     ("host=h PASSWORD = 'ge heim'", "host=h PASSWORD = ***"),
+    # What almost is an address is no name of a file.
+    ("postgresql:/bob:heim@host/db", "postgresql:***"),
+    ("postgresql//bob:heim@host/db", "postgresql//***"),
+    ("Postgres:bob:heim@host/db", "Postgres:***"),
 ]
 
 WITHOUT = [
     "memory:",
     "a/b@c.journal",
     "sqlite:////var/lib/b@c.journal",
+    "postgres/b.journal",
     "postgresql://host:5432/db",
     "postgresql://bob@host:5432/db",
     "postgresql:///db?host=/run/postgresql&user=bob",
@@ -95,7 +100,9 @@ def test_what_has_no_password_is_not_misread(journal):
     assert not is_misread(journal)
 
 
-@pytest.mark.parametrize("journal", ["mysql://bob:heim@h/db", "host=h password=heim"])
+@pytest.mark.parametrize(
+    "journal", ["mysql://bob:heim@h/db", "host=h password=heim", "postgresql:/b:heim@h/db"]
+)
 def test_what_is_no_journal_is_refused_without_its_password(journal):
     with pytest.raises(InvalidValue, match=r"journal: wanted .*postgresql://") as wrong:
         config_of({"journal": journal})

@@ -57,7 +57,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from driftline.broker.links import Role
-from driftline.errors import FileRefused, InvalidValue
+from driftline.errors import DriftlineError, FileRefused, InvalidValue
 from driftline.model.value import show
 from driftline.net.address import PORT, Address
 from driftline.net.http import Http
@@ -192,13 +192,25 @@ def read_config(
     environment: Mapping[str, str] | None = None,
 ) -> Config:
     """The configuration of a file, changed by the environment, changed by what is given."""
+    sources = sources_of(path, given, environment)
     try:
-        sources = sources_of(path, given, environment)
         return config_of(sources.together(Path() if path is None else path.parent))
     except InvalidValue as problem:
-        if path is None:
-            raise
-        raise FileRefused(str(path), None, str(problem)) from None
+        raise _said_by(problem, path, sources) from None
+
+
+def _said_by(problem: InvalidValue, path: Path | None, sources: Sources) -> DriftlineError:
+    """The same, with where it is to be put right: in a variable, or in the file.
+
+    What the command line has said is before everybody's eyes.
+    """
+    name = problem.where
+    if name in sources.given or name.partition(".")[0] in sources.given:
+        return problem
+    if name in sources.environment:
+        where = f"{VARIABLES[name][0]}: {name}"
+        return InvalidValue(where, problem.wanted, problem.came)
+    return problem if path is None else FileRefused(str(path), None, str(problem))
 
 
 def sources_of(
@@ -217,8 +229,11 @@ def sources_of(
         },
         {name: value for name, value in (given or {}).items() if value is not None},
     )
-    check_no_password(sources.file)
     check_no_password(sources.given)
+    try:
+        check_no_password(sources.file)
+    except InvalidValue as problem:
+        raise FileRefused(str(path), None, str(problem)) from None
     return sources
 
 
@@ -413,14 +428,14 @@ def _peer(said: object) -> Peer:
     address = said.get("address")
     return Peer(
         name,
-        role_of(said.get("role", "peer")),
-        None if address is None else Address.of(address, f"address of {name}"),
+        role_of(said.get("role", "peer"), f"peers.{name}.role"),
+        None if address is None else Address.of(address, f"peers.{name}.address"),
         certificate,
     )
 
 
-def role_of(said: object) -> Role:
+def role_of(said: object, where: str = "role") -> Role:
     """The role that a word names."""
     if not isinstance(said, str) or said not in tuple(Role):
-        raise InvalidValue("role", ", ".join(Role), show(said))
+        raise InvalidValue(where, ", ".join(Role), show(said))
     return Role(said)

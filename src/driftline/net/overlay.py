@@ -178,7 +178,7 @@ def _link(said: object, brokers: Mapping[str, Any]) -> PlannedLink:
     if not known or not all(isinstance(one, str) and one in brokers for one in between):
         wanted = f"two of {', '.join(sorted(brokers))}"
         raise InvalidValue("links.between", wanted, show(between))
-    return PlannedLink(between[0], between[1], role_of(said.get("role", "peer")))
+    return PlannedLink(between[0], between[1], role_of(said.get("role", "peer"), "links.role"))
 
 
 def _check_links(links: tuple[PlannedLink, ...]) -> None:

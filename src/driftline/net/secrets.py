@@ -21,6 +21,8 @@ _SECRET = re.compile(r"password|secret|scram_", re.IGNORECASE)
 """What names of parameters have in them whose values are secrets."""
 _WORDS = re.compile(r"(password\s*=\s*).+", re.IGNORECASE | re.DOTALL)
 """A password among words such as `host=… password=…`, and all behind it: it may be quoted."""
+_ALMOST = re.compile(r"(postgres(?:ql)?(?::|//)).*", re.IGNORECASE | re.DOTALL)
+"""What was meant as postgresql://…, and lacks a character: it is no name of a file."""
 
 
 def read_secret(path: Path) -> bytes:
@@ -77,6 +79,8 @@ def without_password(journal: str) -> str:
     """
     scheme, is_url, rest = journal.partition("://")
     if not is_url:
+        if almost := _ALMOST.fullmatch(journal):
+            return f"{almost[1]}{_HIDDEN}"
         return _WORDS.sub(rf"\1{_HIDDEN}", journal)
     who, at, where = rest.rpartition("@")
     user, colon, _ = who.partition(":")
