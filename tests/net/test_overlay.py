@@ -366,3 +366,34 @@ def test_a_broker_that_cannot_start_is_named_with_its_reason(tmp_path):
     assert up.wait() == 1
     assert "broker b did not start: driftline: cannot listen on 192.0.2.1:7400" in up.err
     assert "Traceback" not in up.err
+
+
+def test_what_several_brokers_cannot_share_none_has_from_the_environment(tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text('journals = "kept"\n[brokers.a]\n[brokers.b]\n')
+    words = {
+        "DRIFTLINE_NAME": "other",
+        "DRIFTLINE_LISTEN": "127.0.0.1:1",
+        "DRIFTLINE_JOURNAL": "memory:",
+        "DRIFTLINE_HEALTH": "127.0.0.1:1",
+        "DRIFTLINE_HTTP_LISTEN": "127.0.0.1:1",
+    }
+    up = Running(tmp_path, "overlay", "up", file, "--json", **words)
+    try:
+        for name, address in ((one["name"], one["address"]) for one in up.object()["brokers"]):
+            with dl.connect(address) as client:
+                assert client.broker == name
+        kept = sorted(one.name for one in (tmp_path / "kept").glob("*.journal"))
+        assert kept == ["a.journal", "b.journal"]
+    finally:
+        up.process.send_signal(signal.SIGINT)
+        assert up.wait() == 0, up.err
+
+
+def test_no_folder_is_made_for_a_journal_that_is_no_file(tmp_path):
+    file = tmp_path / "one.toml"
+    file.write_text(f'[brokers.a]\njournal = "postgresql://b@/db?host={tmp_path}/nowhere"\n')
+    up = Running(tmp_path, "overlay", "up", file, cwd=tmp_path)
+    assert up.wait() == 1
+    assert "broker a did not start: driftline: journal postgresql://" in up.err
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith("postgresql")]

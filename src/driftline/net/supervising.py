@@ -20,6 +20,7 @@ from typing import Any
 from driftline.errors import BrokerFailed, Unreachable
 from driftline.net.address import Address
 from driftline.net.another import environment
+from driftline.net.config import VARIABLES
 from driftline.net.overlay import Plan, toml_of
 from driftline.net.overlay_state import Lock, remove_state, write_state
 
@@ -64,9 +65,9 @@ class Process:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
+                env=_environment(),
                 # Ctrl-C is for the supervisor, which ends them in order.
                 start_new_session=True,
-                env=environment(),
             )
         self._is_asked = False
         assert self.process.stdout is not None
@@ -127,6 +128,12 @@ class Process:
             await process.wait()
 
 
+def _environment() -> dict[str, str]:
+    """The environment of a broker: ours, without what several brokers cannot be told at once."""
+    own = {VARIABLES[name][0] for name in ("name", "listen", "journal", "health", "http.listen")}
+    return {name: word for name, word in environment().items() if name not in own}
+
+
 class Supervisor:
     """The brokers of a plan. `say` hears of what changes; `command` is `driftline serve`."""
 
@@ -173,7 +180,10 @@ class Supervisor:
             asked.set()
 
     async def _work(self, ready: Callable[[dict[str, Any]], None], within: float) -> None:
-        for journal in {Path(one["journal"]).parent for one in self.plan.brokers.values()}:
+        files = [
+            one["journal"] for one in self.plan.brokers.values() if "://" not in one["journal"]
+        ]
+        for journal in {Path(one).parent for one in files}:
             if str(journal) != ".":
                 # What is in there is of all parties.
                 journal.mkdir(mode=0o700, parents=True, exist_ok=True)
