@@ -259,13 +259,13 @@ def test_who_is_half_in_when_another_authority_counts_does_not_get_in_by_the_fir
                 assert not server.guests
                 await asyncio.sleep(0)
             heard = hearing.result()
-            assert not heard or (name == "HTTPS" and heard.startswith(b"HTTP/1.1 401 "))
+            assert not heard or (name == "HTTPS" and heard.startswith(b"HTTP/1.1 503 "))
 
     run(test)
 
 
 async def another_answers(server: Server) -> None:
-    """Until then who is let in over HTTPS by the certificates before is told 401."""
+    """Until then who is let in over HTTPS by the certificates before is told 503."""
     (found,) = [one for one in server.doors if isinstance(one, ThreadDoor)]
     await eventually(lambda: not found._leaving)
 
@@ -327,7 +327,7 @@ def test_what_is_asked_just_when_another_authority_counts_is_not_done_by_the_fir
             heard = await asyncio.to_thread(kept.more)
             while b"HTTP/1.1 " not in heard:
                 heard += await asyncio.to_thread(kept.more)
-            assert b"HTTP/1.1 401 " in heard
+            assert b"HTTP/1.1 503 " in heard
             assert not server.guests
             kept.line.close()
 

@@ -35,7 +35,7 @@ class HttpDoor:
         assert config.http is not None
         self.address = config.http.address
         self._config = config
-        self._log = log.bind(broker=config.name)
+        self._log = Log("driftline.gateway").bind(broker=config.name)
         self._sockets: list[socket.socket] = []
         self._front: Front | None = None
         """What answers now."""
@@ -51,7 +51,6 @@ class HttpDoor:
     async def start(self, server: Server) -> None:
         """See `Door`."""
         self.server = server
-        self._log = Log("driftline.gateway").bind(broker=server.config.name)
         self._sockets = bound(self.address)
         self.address = address_of(self._sockets[0])
         for one in self._sockets:
