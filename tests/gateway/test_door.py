@@ -101,6 +101,24 @@ def test_streams_are_told_that_the_broker_ends(tmp_path):
         assert (found["status"], found["detail"]) == (503, "the broker ends")
 
 
+def test_what_was_asked_when_the_broker_ends_is_still_answered(tmp_path):
+    body = json.dumps(EVENT).encode()
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        with socket.create_connection(("127.0.0.1", broker.http_port), timeout=20) as asking:
+            head = (
+                "POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            asking.sendall(head.encode() + body[:5])
+            time.sleep(0.5)
+            os.kill(broker.pid, signal.SIGTERM)
+            time.sleep(0.5)
+            asking.sendall(body[5:])
+            assert asking.recv(1000).startswith(b"HTTP/1.1 200")
+        assert broker.end() == 0
+
+
 def test_a_signal_for_all_processes_of_a_terminal_is_for_the_broker(tmp_path):
     with Brokers(tmp_path) as brokers:
         broker = brokers.start("b", http=HTTP)

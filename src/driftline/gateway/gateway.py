@@ -152,8 +152,8 @@ class Gateway:
         deadline = self._loop.time() + _ENDING
         self._state.shut()
         if at_once:
-            # Streams hear of it by their clients, and end by themselves.
-            await self.visitors.close()
+            # They hear of it by their clients, and end by themselves.
+            await self.visitors.end_streams()
         while (self._state.tasks or self._state.connections) and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
         await self.visitors.close()

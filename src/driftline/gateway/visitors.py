@@ -79,6 +79,8 @@ class Visitors:
         self._proven: dict[bytes, Proven] = {}
         self._shared: dict[str, _Shared] = {}
         self._open: set[Client] = set()
+        self._told: set[Client] = set()
+        """Those of them that streams and WebSockets have."""
         self._closing: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
         """Of identities that ask for something just now."""
@@ -191,6 +193,7 @@ class Visitors:
             try:
                 await client.open()
                 self._open.add(client)
+                self._told.add(client)
                 yield client
             finally:
                 await self._close(client)
@@ -214,12 +217,20 @@ class Visitors:
 
     async def _close(self, client: Client, why: str = "it was let go") -> None:
         self._open.discard(client)
+        self._told.discard(client)
         await client.close(why)
+
+    async def end_streams(self) -> None:
+        """End those who would be told for ever; what was asked once may still be answered."""
+        await self._close_all(self._told)
 
     async def close(self) -> None:
         """End all of them."""
         self._shared.clear()
-        closing = [self._close(one, "the broker ends") for one in self._open]
+        await self._close_all(self._open)
+
+    async def _close_all(self, some: set[Client]) -> None:
+        closing = [self._close(one, "the broker ends") for one in some]
         await asyncio.gather(*closing, return_exceptions=True)
 
 
