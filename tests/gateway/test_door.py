@@ -195,6 +195,25 @@ def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
         answers(broker)
 
 
+def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch):
+    # In the broker's process, too.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import driftline.gateway.front\ndriftline.gateway.front.SILENCE = 6.0\n"
+    )
+    with Brokers(tmp_path) as brokers:
+        source = os.pathsep.join([str(tmp_path), *sys.path])
+        broker = brokers.define("b", http=HTTP, prefix=["env", f"PYTHONPATH={source}"])
+        broker.launch()
+        process = answers(broker.ready())
+        os.kill(process, signal.SIGSTOP)
+        # Whoever has connected waits for the next one.
+        assert httpx.get(f"{broker.http}/v1/openapi.json", timeout=60).is_success
+        assert answers(broker) != process
+        ends(process)
+        assert broker.errors.count("is begun again") == 1
+        assert broker.end() == 0
+
+
 def test_one_that_stands_still_keeps_no_broker_from_its_end(tmp_path):
     with Brokers(tmp_path) as brokers:
         broker = brokers.start("b", http=HTTP)

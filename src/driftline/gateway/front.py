@@ -23,6 +23,8 @@ from driftline.net.server import Server
 
 _BEGINNING = 60.0
 """Seconds to begin."""
+SILENCE = 60.0
+"""Who says nothing for so many seconds stands still, and is ended."""
 
 
 class Front:
@@ -40,6 +42,9 @@ class Front:
         """Done when it answers no more."""
         self._entering: set[asyncio.Task[None]] = set()
         self.busy = Busy()
+        self._has_said = False
+        """Has anything been heard since it was looked for last?"""
+        self._looking: asyncio.TimerHandle | None = None
 
     async def begin(self, config: Config, sockets: Sequence[socket.socket]) -> None:
         """Let people in; `CannotListen` says why not."""
@@ -63,6 +68,14 @@ class Front:
             raise CannotListen(at, "what answers HTTP has ended without a word")
         if why := self._ready.result():
             raise CannotListen(at, why)
+        self._look()
+
+    def _look(self) -> None:
+        """Look whether it still says something."""
+        self._looking = self._server.loop.call_later(SILENCE, self._look)
+        if not self._has_said:
+            self._lost()
+        self._has_said = False
 
     async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
         numbers = [one.fileno() for one in (line, *sockets)]
@@ -91,6 +104,8 @@ class Front:
 
     async def end(self) -> None:
         """End it, whatever it does."""
+        if self._looking is not None:
+            self._looking.cancel()
         if self._line is not None:
             self._line.close()
         if self._process is not None:
@@ -103,6 +118,7 @@ class Front:
             self.ended.set_result(None)
 
     def _heard(self, said: Said) -> None:
+        self._has_said = True
         if isinstance(said, Busy):
             self.busy = said
         elif isinstance(said, Unproven):

@@ -52,7 +52,10 @@ from driftline.net.logs import Log
 log = Log("driftline.gateway")
 
 _ENDING = 2.0
-_LOOK = 0.25
+_LOOK, _AGAIN = 0.25, 5.0
+"""Seconds from one time that is looked how busy it is to the next; and that this is said, also
+where it has not changed: the broker takes who says nothing for dead.
+"""
 
 
 class Gateway:
@@ -132,13 +135,14 @@ class Gateway:
         )
 
     async def _tell_how_busy(self) -> None:
-        said = Busy()
+        said, at = Busy(), 0.0
         while True:
             await asyncio.sleep(_LOOK)
             log.own_up()
-            if (now := self.busy()) != said:
+            now, time = self.busy(), self._loop.time()
+            if now != said or time - at >= _AGAIN:
                 self.line.say(now)
-                said = now
+                said, at = now, time
 
     def _unheard(self, peer: str, why: str) -> None:
         self._state.turned_away += 1
