@@ -22,6 +22,7 @@ from driftline.errors import (
     TableError,
     Unreachable,
 )
+from driftline.model.notification import Notification, NotificationKind
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
 from tests.net.serving import broker, client, run, until
@@ -503,6 +504,52 @@ def test_what_was_not_acknowledged_by_hand_comes_again(tmp_path: Path):
                     assert [n.values["x"] for n in told] == expected
                     if len(told) > 1:
                         await s.ack(told[1])
+
+    run(main)
+
+
+def test_a_part_that_is_acknowledged_lets_go_of_no_other(tmp_path: Path):
+    async def main() -> None:
+        text = "SELECT * FROM stock"
+        async with broker(journal=str(tmp_path / "j")) as server:
+            async with client(server) as c:
+                await c.declare("stock", "id")
+                await c.publish_many([dl.Event("stock", {"id": n}) for n in range(3)])
+                s = await c.subscribe(text, durable="d", rows=True, ack="manual")
+                for _ in range(2):
+                    told = await s.next(5)
+                    assert told.more
+                    await s.ack(told)
+                await c.confirm()
+            async with client(server) as c:
+                s = await c.subscribe(text, durable="d", rows=True, ack="manual")
+                parts = [await s.next(5) for _ in range(3)]
+                assert sorted(one.key for one in parts) == [0, 1, 2]
+                assert [one.more for one in parts] == [True, True, False]
+                await s.ack(parts[-1])
+                await c.confirm()
+            async with client(server) as c:
+                s = await c.subscribe(text, durable="d", rows=True, ack="manual")
+                with pytest.raises(TimeoutError):
+                    await s.next(0.3)
+
+    run(main)
+
+
+def test_parts_come_whole_to_whoever_acknowledges_each(tmp_path: Path):
+    """Those that have come later than others of their number were acknowledged, too."""
+
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            s = await c.subscribe("SELECT * FROM q", durable="d", ack="manual")
+            kind = NotificationKind.EVENT
+            for n in range(3):
+                s._put(Notification(kind, {"n": n}, number=7, more=n < 2))
+                told = await s.next(5)
+                assert told.values == {"n": n}
+                await s.ack(told)
+            s._put(Notification(kind, {"n": 2}, number=7))
+            assert not s.pending()
 
     run(main)
 

@@ -356,10 +356,15 @@ class Subscription:
             self._keeper._told_up_to(self, self._acked)
 
     async def ack(self, told: Notification) -> None:
-        """Of a durable subscription: this, and all before it, has been dealt with."""
+        """Of a durable subscription: this, and all before it, has been dealt with.
+
+        What has a number in common with more to come counts with the last of them.
+        """
         if told.number:
-            self._had = max(self._had, told.number)
-            self._dealt = max(self._dealt, told.number)
+            # A broker knows numbers: it would let go of parts that nobody has had.
+            number = told.number - 1 if told.more else told.number
+            self._had = max(self._had, number)
+            self._dealt = max(self._dealt, number)
             self._send_ack()
 
     # For the client
