@@ -24,6 +24,7 @@ from driftline.errors import (
 )
 from driftline.language.cloudevents import event_from
 from driftline.model.event import Event
+from driftline.model.notification import Notification, NotificationKind
 from driftline.recorded.config import (
     EventsConfig,
     InputConfig,
@@ -33,6 +34,7 @@ from driftline.recorded.config import (
     read_config,
 )
 from driftline.spark.arriving import Arriving, arrived
+from driftline.spark.taking import Taken, Taking
 from driftline.spark.telling import Telling
 from tests.net.processes import Brokers
 from tests.net.secured import Authority
@@ -101,6 +103,18 @@ def test_a_gap_is_told_once_and_stays_known(tmp_path, address, caplog):
     publish(address, quote(99))
     assert len(taken(config)) == KEPT + 1
     assert arrived(config).gaps == state.gaps
+
+
+def test_a_gap_and_what_comes_behind_it_under_the_same_number_are_one(tmp_path, address):
+    """They are two messages: the second may not have come when the first is taken."""
+    with Taking(address) as taking:
+        taking.attach("parts", pipeline(tmp_path, address, "parts").events.broker.standing)
+        taking._put(Notification(NotificationKind.GAP, number=5, more=True))
+        assert not taking.take(9)
+        assert taking.reached == 0
+        event = quote(1)
+        taking._put(Notification(NotificationKind.EVENT, {}, event=event, number=5))
+        assert taking.take(9) == [Taken(5, event, True)]
 
 
 def test_a_subscription_that_the_broker_has_lost_is_a_gap(tmp_path, address):

@@ -198,8 +198,8 @@ class Taking:
 
     def _put(self, told: Notification) -> None:
         self._gap = self._gap or told.kind is NotificationKind.GAP
-        if not told.number:
-            return  # It is said of what comes next.
+        if not told.number or told.more:
+            return  # It is said of what comes next, which has its number if it has one.
         if told.number <= self._behind:
             why = f"number {told.number} came behind {self._behind}: it has lost its journal, and"
             why += " its clock was set back; take another name for the subscription"
