@@ -209,6 +209,23 @@ def test_what_the_bridge_has_not_said_that_it_had_comes_again(tmp_path, mosquitt
         assert running.end() == 0
 
 
+def test_of_very_much_that_waited_what_has_gone_does_not_come_again(tmp_path, mosquitto, brokers):
+    broker = brokers.start("b")
+    bridged = Bridged(tmp_path, broker, mosquitto)
+    bridged.start().end()  # Both sides know of it now.
+    with Person(mosquitto, "alerts/#") as person, dl.connect(broker.address) as client:
+        data = {"room": "attic", "value": 40.0}
+        client.publish_many(dl.Event("reading", {**data, "n": n}) for n in range(5_000))
+        running = bridged.start()
+        heard = [values_of(person.next())["n"] for _ in range(500)]
+        running.end(signal.SIGKILL)
+        while not person.heard.empty():
+            heard.append(values_of(person.next())["n"])
+        assert heard == [*range(len(heard))]
+        # What was on its way, and no more.
+        until(lambda: client.durables.get("hot").kept <= 5_000 - len(heard) + 300)
+
+
 def test_a_device_cannot_let_anothers_message_be_passed_over(tmp_path, mosquitto, brokers):
     """By whatever source and id it calls its own: topics are what an MQTT broker guards."""
     broker = brokers.start("b")

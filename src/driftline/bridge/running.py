@@ -242,15 +242,15 @@ class Bridge:
             while True:
                 first = await told.next()
                 some = [first, *told.pending()]
-                going = [each for one in some for each in incoming.feed(one)]
-                for at in range(0, len(going), _TOLD_MOST):
-                    messages = [
-                        message_of(one, out.topic, out.form, out.retain)
-                        for one in going[at : at + _TOLD_MOST]
-                    ]
-                    await self._send(out, messages)
-                if some[-1].number:
-                    await told.ack(some[-1])
+                for at in range(0, len(some), _TOLD_MOST):
+                    part = some[at : at + _TOLD_MOST]
+                    going = [each for one in part for each in incoming.feed(one)]
+                    await self._send(
+                        out, [message_of(one, out.topic, out.form, out.retain) for one in going]
+                    )
+                    # Very much may have waited: not all of it is to come again.
+                    if part[-1].number:
+                        await told.ack(part[-1])
 
     async def _begun(self, client: Client, out: OutConfig) -> Subscription:
         """Its subscription, when it has begun, whatever becomes of connections meanwhile."""
