@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import httpx
@@ -15,6 +15,8 @@ from websockets.protocol import State
 
 import driftline as dl
 from driftline.gateway import bodies
+from driftline.gateway.connection import Connections, Socket, settings_of
+from driftline.net.http import Http
 from tests.gateway.raw import HANDSHAKE, answered, asked, framed, opened
 from tests.net.here import address, eventually, gateway, http, served
 from tests.net.secured import Authority, closed
@@ -71,6 +73,9 @@ def test_what_is_no_request_of_ours_is_a_problem(said, status, detail):
         ((b"AQIDBAUGBwgJCgsMDQ4PEA==", b"x"), "16 bytes"),
         ((HANDSHAKE, HANDSHAKE + b"X: " + b"x" * 9_000 + b"\r\n"), "8000 bytes"),
         ((HANDSHAKE, HANDSHAKE + b"X: x\r\n" * 200), "100 headers"),
+        ((HANDSHAKE, HANDSHAKE + b"Content-Length: 9\r\n"), "no body"),
+        ((HANDSHAKE, HANDSHAKE + b"Transfer-Encoding: chunked\r\n"), "no body"),
+        ((b"/v1/socket", b"/v1/socket?" + b"a" * 9_000), "8000 bytes"),
     ],
 )
 def test_what_does_not_begin_a_websocket_is_told_what_does(change, detail):
@@ -81,6 +86,26 @@ def test_what_does_not_begin_a_websocket_is_told_what_does(change, detail):
             assert found.status == 426
             assert found.headers["sec-websocket-version"] == "13"
             assert detail in found.problem["detail"]
+
+    run(test())
+
+
+def test_what_begins_no_websocket_to_whom_it_was_handed_on_is_ended():
+    async def test():
+        loop = asyncio.get_running_loop()
+        state = Connections(Http("127.0.0.1:0"), lambda peer, why: None)
+        settings = settings_of(None, state.http)
+        settings.load()
+        one = Socket(settings, state, {}, loop)
+        listening = await loop.create_server(lambda: one, "127.0.0.1", 0)
+        async with listening:
+            reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+            head = b"GET /v1/socket HTTP/1.1\r\n" + HOST + HANDSHAKE
+            writer.write(head + b"Content-Length: 9\r\n\r\n")
+            with suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(1), 10) == b""
+            assert not state.connections
+            writer.close()
 
     run(test())
 

@@ -162,6 +162,10 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
         self._heard = self.loop.time()
         if not self._has_failed:
             super().data_received(data)
+        if not self.handshake_initiated:
+            # All of its beginning has come, and is none to whoever reads it: nothing follows, and
+            # nobody else would ever end it.
+            self.transport.abort()
 
     def send_receive_event_to_app(self) -> None:
         """Hand on a message, which is UTF-8 if it is a text."""
@@ -329,7 +333,8 @@ class Visit(_Reading, H11Protocol):
     def _should_upgrade(self) -> bool:
         if not super()._should_upgrade():
             return False
-        why = _no_handshake(self.scope["method"], self.headers)
+        address = self.scope["raw_path"] + b"?" + self.scope["query_string"]
+        why = _no_handshake(self.scope["method"], address, self.headers)
         # Whoever answers it as what it is otherwise says so.
         self.scope["state"]["handshake"] = why
         return not why
@@ -353,11 +358,15 @@ def _plainly(problem: BaseException | None) -> str:
     return said if len(said) <= 200 else f"{said[:200]}…"
 
 
-def _no_handshake(method: str, headers: list[tuple[bytes, bytes]]) -> str:
+def _no_handshake(method: str, address: bytes, headers: list[tuple[bytes, bytes]]) -> str:
     """Why it is none that a WebSocket begins with; empty: it is one (RFC 6455 §4.2.1)."""
     if method != "GET":
         return f"wanted GET, came {method}"
     # What reads it next takes so much and no more.
+    if len(address) > _LINE_MOST:
+        return f"wanted an address of at most {_LINE_MOST} bytes, came more"
+    if any(k == b"transfer-encoding" or (k == b"content-length" and v != b"0") for k, v in headers):
+        return "wanted no body, came one"
     if len(headers) > _HEADERS_MOST or any(len(k) + len(v) > _LINE_MOST for k, v in headers):
         return f"wanted at most {_HEADERS_MOST} headers of {_LINE_MOST} bytes, came more"
     found = {name: value for name, value in headers if name.startswith(b"sec-websocket-")}
