@@ -121,3 +121,20 @@ def test_a_long_advertisement_is_read_too():
             assert str(standing) == says
 
     run(test)
+
+
+def test_what_was_read_for_one_is_nobody_elses_whatever_became_of_it(monkeypatch):
+    """Should something go wrong behind it that nobody has thought of."""
+
+    async def test():
+        async with served() as server, dl.connect(address(server)) as one:
+            (guest,) = server.guests.values()
+            with monkeypatch.context() as wrong:
+                wrong.setattr(server.serving, "_serve", lambda guest, asked: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    server.serving._serve_read(guest, None, dl.parse("SELECT * FROM another"))
+            async with one.subscribe("SELECT * FROM q") as told:
+                await one.publish(dl.Event("q", {"x": 1}))
+                assert (await told.next(5)).values == {"x": 1}
+
+    run(test)

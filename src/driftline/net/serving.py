@@ -100,8 +100,11 @@ class Serving:
             return
         began = time.perf_counter()
         self._was_read = said
-        self._serve(guest, asked)
-        self._was_read = None
+        try:
+            self._serve(guest, asked)
+        finally:
+            # Whatever became of it: else it would be what the next one asks for, who is another.
+            self._was_read = None
         self._server.turns.spend(began)
         guest.has_read()
 
