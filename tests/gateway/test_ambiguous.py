@@ -139,3 +139,20 @@ def test_a_websocket_that_is_denied_is_not_said_to_be_forgotten(authority):
         assert lines == ["something else"]
     finally:
         log.removeHandler(listening)
+
+
+def test_of_several_who_somebody_says_to_be_none_is_believed(authority):
+    """Whoever passes a request on may look at the other."""
+
+    async def test():
+        async with closed(authority, ROOT, http={"listen": "127.0.0.1:0"}) as server:
+            root, nobody = authority.token("root"), authority.token("nobody")
+            for first, second in ((root, nobody), (nobody, root), (root, root)):
+                again = f"Authorization: Bearer {second}"
+                body = event("x")
+                length = f"Content-Length: {len(body)}"
+                said = request("/v1/events", first, body, again, length, "Connection: close")
+                assert (await answered(server, said)).startswith(b"HTTP/1.1 401 ")
+            assert server.counters.published == 0
+
+    run(test)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -50,10 +51,11 @@ class Turn:
 class Turns:
     """Whose turn it is, among the requests of one identity."""
 
-    def __init__(self, aside: asyncio.Lock) -> None:
+    def __init__(self, aside: asyncio.Lock, reader: Executor | None = None) -> None:
         self._row = asyncio.Lock()
         self._aside = aside
-        """That of all identities together."""
+        """That of all identities together, and what does it."""
+        self._reader = reader
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
@@ -68,4 +70,4 @@ class Turns:
     async def aside(self, what: Callable[[], T]) -> T:
         """Do what takes long and cannot be cut in a thread, when it is its turn."""
         async with self._row, self._aside:
-            return await asyncio.get_running_loop().run_in_executor(None, what)
+            return await asyncio.get_running_loop().run_in_executor(self._reader, what)

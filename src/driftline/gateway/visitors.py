@@ -12,6 +12,7 @@ import hashlib
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -85,6 +86,8 @@ class Visitors:
         self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
         """Of identities that ask for something just now."""
         self._aside = asyncio.Lock()
+        self._reader = ThreadPoolExecutor(1, "driftline-aside")
+        """One thread, also where who asked has gone meanwhile and it goes on."""
 
     @property
     def streams(self) -> int:
@@ -125,7 +128,7 @@ class Visitors:
 
     def turns(self, proof: Proof) -> Turns:
         """What all that an identity asks for takes turns by."""
-        return self._turns.setdefault(proof.identity, Turns(self._aside))
+        return self._turns.setdefault(proof.identity, Turns(self._aside, self._reader))
 
     # Clients
 
@@ -236,7 +239,11 @@ class Visitors:
 
 def _token(connection: HTTPConnection) -> str:
     """The bearer token of a request, empty: none."""
-    said = connection.headers.get("authorization", "")
+    all_said = connection.headers.getlist("authorization")
+    if len(all_said) > 1:
+        # Whoever passes it on may look at another one than we do.
+        raise NotAuthenticated("wanted one Authorization, came several")
+    said = all_said[0] if all_said else ""
     scheme, _, token = said.partition(" ")
     if said and scheme.lower() != "bearer":
         raise NotAuthenticated("wanted in Authorization the word Bearer, and a token")
