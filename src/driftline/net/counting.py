@@ -13,7 +13,7 @@ counted for it while its connection takes everything: what is not in its queue h
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -40,6 +40,8 @@ _LOOKED_AT = 16
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 """What is found in short steps, between which others may have their turn."""
+Shown: TypeAlias = dict[str, object]
+"""A subscription, as it is shown."""
 
 
 @dataclass(slots=True)
@@ -56,24 +58,28 @@ class Tally:
     """Of a durable one: the highest number that somebody was told in this life of the broker."""
 
 
-def mine_of(guest: Guest, handles: Sequence[int]) -> Steps[list[dict[str, object]]]:
+def mine_of(guest: Guest, handles: Sequence[int]) -> Steps[list[Shown]]:
     """Those of the subscriptions of a guest that it calls so, as they are shown to it; none named:
     any. The first of them, if there are too many to be shown at once.
     """
-    shown: list[dict[str, object]] = []
+    some = handles or [*islice(guest.handles, SHOWN_MOST)]
+    # It may have been refused just now, and the guest not have heard of it yet.
+    known = ((guest.handles.get(handle), handle) for handle in some)
+    return page(_shown(guest.server, id, guest, handle) for id, handle in known if id is not None)
+
+
+def page(each: Iterable[Steps[Shown | None]]) -> Steps[list[Shown]]:
+    """The first of what is shown, as much as can be at once; without what has ended meanwhile."""
+    shown: list[Shown] = []
     letters = 0
-    for handle in handles or [*islice(guest.handles, SHOWN_MOST)]:
-        # It may have ended meanwhile, or was just refused and has not heard of it yet.
-        id = guest.handles.get(handle)
-        if id is None or guest.server.edge.owner(id) is None:
+    for one in each:
+        found = yield from one
+        if found is None:
             continue
-        one = yield from _shown(guest.server, id, guest, handle)
-        if one is None:
-            continue
-        letters += len(str(one))
+        letters += len(str(found))
         if shown and letters > SHOWN_LETTERS:
             break
-        shown.append(one)
+        shown.append(found)
     return shown
 
 
@@ -106,7 +112,7 @@ def left_of(server: Server, party: str, sight: Sight | None) -> Steps[tuple[int,
     return count, first
 
 
-def identity_of_guest(guest: Guest) -> Steps[list[dict[str, object]]]:
+def identity_of_guest(guest: Guest) -> Steps[list[Shown]]:
     """The subscriptions of whose a guest is: of all its connections, and durable ones.
 
     The first of them, if there are too many to be looked at.
@@ -124,28 +130,17 @@ def identity_of_guest(guest: Guest) -> Steps[list[dict[str, object]]]:
         for party in server.durables.of(guest.identity)
         if server.durables.guest(party) is None
     )
-    shown: list[dict[str, object]] = []
-    letters = 0
-    for id, one, handle in [*islice(chain(held, alone), SHOWN_MOST)]:
-        found = yield from _shown(server, id, one, handle)
-        if found is None:
-            continue
-        letters += len(str(found))
-        if shown and letters > SHOWN_LETTERS:
-            break
-        shown.append(found)
-    return shown
+    some = [*islice(chain(held, alone), SHOWN_MOST)]
+    return page(_shown(server, id, one, handle) for id, one, handle in some)
 
 
-def _shown(
-    server: Server, id: str, guest: Guest | None, handle: int
-) -> Steps[dict[str, object] | None]:
+def _shown(server: Server, id: str, guest: Guest | None, handle: int) -> Steps[Shown | None]:
     """A subscription as it is shown; None: it has ended."""
     yield
     if server.edge.owner(id) is None or (guest is not None and guest.handles.get(handle) != id):
         return None
     standing = server.edge.standing(id)
-    found: dict[str, object] = {
+    found: Shown = {
         "handle": handle,
         "text": str(standing.statement),
         "params": {name: str(value) for name, value in standing.params.items()},

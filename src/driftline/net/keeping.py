@@ -6,7 +6,7 @@ own: nobody else's names are ever looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from driftline.model.covering import Statement
 from driftline.model.standing import Standing
 from driftline.model.value import show
 from driftline.model.view import View, ViewKind
-from driftline.net.counting import SHOWN_LETTERS, SHOWN_MOST, Steps, left_of
+from driftline.net.counting import SHOWN_MOST, Shown, Steps, left_of, page
 from driftline.net.inside import Trouble
 from driftline.net.withheld import is_withheld
 from driftline.wire import asking, by_name
@@ -203,28 +203,14 @@ class Keeping:
         """Those behind one, by name, as many as can be shown at once."""
         last = durable_of(guest.identity, after)
         while some := self._server.durables.of(guest.identity, last, SHOWN_MOST):
-            shown = yield from self._page(guest, some)
+            shown = yield from page(self._described(guest, party) for party in some)
             if shown:
                 return shown
             # All of these have ended meanwhile.
             last = some[-1]
         return []
 
-    def _page(self, guest: Guest, some: Sequence[str]) -> Steps[list[dict[str, object]]]:
-        """The first of these, as many as can be shown at once."""
-        shown: list[dict[str, object]] = []
-        letters = 0
-        for party in some:
-            one = yield from self._described(guest, party)
-            if one is None:
-                continue
-            letters += len(str(one))
-            if shown and letters > SHOWN_LETTERS:
-                break
-            shown.append(one)
-        return shown
-
-    def _described(self, guest: Guest, party: str) -> Steps[dict[str, object] | None]:
+    def _described(self, guest: Guest, party: str) -> Steps[Shown | None]:
         """A durable subscription, as its owner sees it; None: it has ended meanwhile."""
         server = self._server
         kept, first = yield from left_of(server, party, guest.sight)
