@@ -252,7 +252,7 @@ def test_a_broker_is_refused_what_another_has(driftline, tmp_path):
         ("listen = 'a:b'", (), "a port"),
         ("[limits]\nrate = -1", (), "limits.rate"),
         ("", ("--peer", "x="), "--peer"),
-        ("", ("--peer", "x=a:1:boss"), "address of x"),
+        ("", ("--peer", "x=a:1:boss"), "peers.x.address"),
         ("[tls]\ncertificate = 'a'\nkey = 'b'", ("--listen", "127.0.0.1:0"), "b: No such file"),
     ],
 )
