@@ -16,8 +16,12 @@ import httpx
 import pytest
 
 import driftline as dl
-from driftline.gateway.line import Busy, Leave, Line, Said, Trouble, Unproven
-from tests.net.here import eventually
+from driftline.gateway.door import HttpDoor
+from driftline.gateway.line import Begin, Busy, Leave, Line, Said, Trouble, Unproven
+from driftline.net.config import Config
+from driftline.net.tls import Tls
+from driftline.net.tokens import Tokens
+from tests.net.here import eventually, http, served
 from tests.net.processes import BrokerProcess, Brokers
 from tests.net.secured import Authority
 
@@ -312,6 +316,19 @@ def test_what_is_said_comes_in_order_with_sockets_in_between_however_much_it_is(
         two.line.hand(left)
         assert left.fileno() == -1
         right.close()
+
+    run(test())
+
+
+def test_names_of_files_that_are_no_text_are_said_as_they_are():
+    async def test():
+        one, two = map(End, socket.socketpair())
+        file = Path(os.fsdecode(b"/etc/b\xfcro/access.toml"))
+        said = Begin(Config(access=file, tokens=Tokens(file), tls=Tls(file, file)), "")
+        one.line.say(said)
+        await eventually(lambda: two.heard == [said])
+        one.line.close()
+        two.line.close()
 
     run(test())
 
