@@ -244,6 +244,25 @@ def test_another_answers_when_certificates_are_read_anew(tmp_path):
         assert broker.end() == 0
 
 
+def test_what_was_counted_counts_on_while_another_begins():
+    """What only grows must never be less: Prometheus would take it for counted anew."""
+
+    async def test():
+        async with served(http=HTTP) as server:
+            (door,) = [one for one in server.doors if isinstance(one, HttpDoor)]
+            async with httpx.AsyncClient(base_url=http(server)) as client:
+                assert (await client.get("/v1/openapi.json")).is_success
+            await eventually(lambda: door.busy.requests == 1)
+            before = door._front
+            server.reload(server.config)
+            while door._front in (None, before) or door._ending:
+                assert door.busy.requests == 1
+                await asyncio.sleep(0)
+            assert door.busy.requests == 1
+
+    run(test())
+
+
 def test_it_is_tried_again_until_it_can_begin(tmp_path):
     """Files that it reads are damaged when it must be begun again."""
     authority = Authority(tmp_path / "keys")
