@@ -187,6 +187,29 @@ def test_it_is_tried_again_until_there_are_files_for_it(tmp_path):
         assert broker.end() == 0
 
 
+def test_it_is_tried_again_until_there_is_a_thread_that_waits_for_it(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\n"
+        "start, begun = threading.Thread.start, []\n"
+        "def other(thread):\n"
+        "    begun.extend(['waits'] if 'waitpid' in thread.name else [])\n"
+        "    if 'waitpid' in thread.name and len(begun) == 2:\n"
+        '        raise RuntimeError("can\'t start new thread")\n'
+        "    start(thread)\n"
+        "threading.Thread.start = other\n"
+    )
+    with Brokers(tmp_path) as brokers:
+        source = os.pathsep.join([str(tmp_path), *sys.path])
+        broker = brokers.define("b", http=HTTP, prefix=["env", f"PYTHONPATH={source}"])
+        broker.launch()
+        process = answers(broker.ready())
+        os.kill(process, signal.SIGKILL)
+        assert answers(broker) != process
+        if sys.version_info < (3, 12):  # Later ones need no thread.
+            assert "no process: can't start new thread" in broker.errors
+        assert broker.end() == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it hears of it")
 def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
     with Brokers(tmp_path) as brokers:

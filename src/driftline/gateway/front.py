@@ -52,11 +52,14 @@ class Front:
         try:
             ours, theirs = socket.socketpair()
             with theirs:
-                self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
+                self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._hung_up)
                 await self._start(theirs, sockets)
         except OSError as problem:
             # Out of files, of memory, or of processes.
             raise CannotListen(at, f"no process: {problem.strerror}") from None
+        except RuntimeError as problem:
+            # Out of threads: one waits for the process to end.
+            raise CannotListen(at, f"no process: {problem}") from None
         # What it has no need of may be secret.
         self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
         done, _ = await asyncio.wait(
