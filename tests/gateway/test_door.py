@@ -72,6 +72,8 @@ def test_it_is_begun_again_when_it_crashes_and_the_broker_goes_on(tmp_path):
             found = client.metrics()
         assert "driftline_http_restarts_total 3.0" in found
         assert broker.errors.count("b: what answers HTTP is begun again") == 3
+        # Its end is taken note of once, by whoever waits for it.
+        assert "Unknown child process" not in broker.errors
         assert broker.end() == 0
 
 
@@ -238,6 +240,23 @@ def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch)
         assert answers(broker) != process
         ends(process)
         assert broker.errors.count("is begun again") == 1
+        assert broker.end() == 0
+
+
+def test_one_that_stands_still_while_it_begins_keeps_no_other_from_answering(tmp_path):
+    """Who may do what changes then: it is not waited for any more, and not for a minute either."""
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        before = answers(broker)
+        os.kill(before, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while not (others := [one for one in children(broker.pid) if one != before]):
+            assert time.monotonic() < deadline
+        os.kill(others[0], signal.SIGSTOP)
+        time.sleep(0.2)  # So that it is asked to answer.
+        os.kill(broker.pid, signal.SIGHUP)
+        assert answers(broker) not in (before, others[0])
+        ends(others[0])
         assert broker.end() == 0
 
 

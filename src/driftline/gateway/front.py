@@ -25,6 +25,8 @@ _BEGINNING = 60.0
 """Seconds to begin."""
 SILENCE = 60.0
 """Who says nothing for so many seconds stands still, and is ended."""
+_PARTING = 1.0
+"""Seconds for who has hung up to end by itself."""
 
 
 class Front:
@@ -42,6 +44,7 @@ class Front:
         """Done when it answers no more."""
         self._entering: set[asyncio.Task[None]] = set()
         self.busy = Busy()
+        self._has_hung_up = False
         self._has_said = False
         """Has anything been heard since it was looked for last?"""
         self._looking: asyncio.TimerHandle | None = None
@@ -111,10 +114,21 @@ class Front:
             self._looking.cancel()
         if self._line is not None:
             self._line.close()
+        # Whoever waits for it to begin waits for nothing.
+        self._lost()
         if self._process is not None:
+            if self._has_hung_up:
+                # It has ended, or is about to. To signal it now would be to take its end from
+                # whoever waits for that, who would complain.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._process.wait(), _PARTING)
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
+
+    def _hung_up(self) -> None:
+        self._has_hung_up = True
+        self._lost()
 
     def _lost(self) -> None:
         if not self.ended.done():
@@ -128,6 +142,8 @@ class Front:
             self._unproven(said.peer, said.why)
         elif isinstance(said, Ready | Failed) and not self._ready.done():
             self._ready.set_result(said.why if isinstance(said, Failed) else "")
+            # These are the last words of who cannot begin.
+            self._has_hung_up = isinstance(said, Failed)
 
     def _handed(self, line: socket.socket) -> None:
         """Somebody comes to the broker."""
