@@ -224,14 +224,18 @@ def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
         answers(broker)
 
 
-def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch):
+def sooner(folder: Path) -> list[str]:
+    """Begins a broker that looks sooner whether what answers HTTP stands still."""
     # In the broker's process, too.
-    (tmp_path / "sitecustomize.py").write_text(
+    (folder / "sitecustomize.py").write_text(
         "import driftline.gateway.front\ndriftline.gateway.front.SILENCE = 6.0\n"
     )
+    return ["env", f"PYTHONPATH={os.pathsep.join([str(folder), *sys.path])}"]
+
+
+def test_one_that_stands_still_is_ended_and_another_begun(tmp_path):
     with Brokers(tmp_path) as brokers:
-        source = os.pathsep.join([str(tmp_path), *sys.path])
-        broker = brokers.define("b", http=HTTP, prefix=["env", f"PYTHONPATH={source}"])
+        broker = brokers.define("b", http=HTTP, prefix=sooner(tmp_path))
         broker.launch()
         process = answers(broker.ready())
         os.kill(process, signal.SIGSTOP)
@@ -240,6 +244,23 @@ def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch)
         assert answers(broker) != process
         ends(process)
         assert broker.errors.count("is begun again") == 1
+        assert broker.end() == 0
+
+
+def test_one_that_stood_still_with_its_broker_goes_on_with_it(tmp_path):
+    """As when both are stopped at a terminal, or the machine is."""
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.define("b", http=HTTP, prefix=sooner(tmp_path))
+        broker.launch()
+        process = answers(broker.ready())
+        for one in (broker.pid, process):
+            os.kill(one, signal.SIGSTOP)
+        time.sleep(8)
+        for one in (broker.pid, process):
+            os.kill(one, signal.SIGCONT)
+        assert answers(broker) == process
+        time.sleep(1)
+        assert answers(broker) == process
         assert broker.end() == 0
 
 

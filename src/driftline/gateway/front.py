@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from driftline.errors import CannotListen
 from driftline.gateway.line import FOR_THE_BROKER, Begin, Busy, Failed, Line, Ready, Said, Unproven
@@ -25,6 +26,8 @@ _BEGINNING = 60.0
 """Seconds to begin."""
 SILENCE = 60.0
 """Who says nothing for so many seconds stands still, and is ended."""
+_MORE = 10.0
+"""Seconds more for who has said nothing: longer than anybody takes to say something."""
 _PARTING = 1.0
 """Seconds for who has hung up to end by itself."""
 
@@ -76,12 +79,16 @@ class Front:
             raise CannotListen(at, why)
         self._look()
 
-    def _look(self) -> None:
+    def _look(self, *, is_late: bool = False) -> None:
         """Look whether it still says something."""
-        self._looking = self._server.loop.call_later(SILENCE, self._look)
-        if not self._has_said:
+        if is_late and not self._has_said:
             self._lost()
+            return
+        # Perhaps we have stood still ourselves, and it with us: it has a little time more.
+        look = partial(self._look, is_late=not self._has_said)
+        wait = SILENCE if self._has_said else _MORE
         self._has_said = False
+        self._looking = self._server.loop.call_later(wait, look)
 
     async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
         numbers = [one.fileno() for one in (line, *sockets)]
