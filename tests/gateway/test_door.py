@@ -189,6 +189,32 @@ def test_it_is_tried_again_until_there_are_files_for_it(tmp_path):
         assert broker.end() == 0
 
 
+@pytest.mark.parametrize("door", ["http", "broker"])
+def test_when_there_are_no_files_left_those_go_who_ask_for_nothing(tmp_path, door):
+    resource = pytest.importorskip("resource")
+    said = {"http": {**HTTP, "patience": 100.0}, "limits": {"greeting": 100.0}}
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", **said)
+        process = answers(broker)
+        crowded, port = (process, broker.http_port) if door == "http" else (broker.pid, broker.port)
+        before = resource.prlimit(crowded, resource.RLIMIT_NOFILE)
+        most = max(map(int, os.listdir(f"/proc/{crowded}/fd"))) + 40
+        resource.prlimit(crowded, resource.RLIMIT_NOFILE, (most, before[1]))
+        idle = []
+        for _ in range(80):
+            idle.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+            idle[-1].send(b"G")
+        if door == "http":
+            assert answers(broker) == process
+        else:
+            with dl.connect(broker.address) as client:
+                client.publish(dl.Event("tick", {"n": 1}))
+        resource.prlimit(crowded, resource.RLIMIT_NOFILE, before)
+        for one in idle:
+            one.close()
+        assert broker.end() == 0
+
+
 def test_it_is_tried_again_until_there_is_a_thread_that_waits_for_it(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import threading\n"

@@ -78,16 +78,17 @@ class Connections(ServerState):
         self._closing: set[Any] = set()
 
     def make_room(self) -> bool:
-        """Is there room for one more? If not, those go who have asked for nothing for longest.
+        """Is there room for one more? If not, some go who ask for nothing."""
+        return len(self.connections) < self.http.connections or self.turn_idle_away()
+
+    def turn_idle_away(self) -> bool:
+        """Let those go who have asked for nothing for longest; is there anybody who does not ask?
 
         Some at once, so that not everybody is looked at for each who comes.
         """
-        most = self.http.connections
-        if len(self.connections) < most:
-            return True
         idle = [one for one in self.connections if isinstance(one, Visit) and not one.is_busy()]
         idle.sort(key=lambda one: one.since)
-        going = idle[: max(1, most // _ROOM)]
+        going = idle[: max(1, self.http.connections // _ROOM)]
         for one in going:
             self.turn_away(one)
         return bool(going)
@@ -399,6 +400,7 @@ def listen(
         patience=state.http.patience,
         most=state.http.connections,
         unheard=unheard,
+        crowded=state.turn_idle_away,
     )
     listening.begin()
     return listening
