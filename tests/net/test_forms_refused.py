@@ -156,7 +156,7 @@ def test_events_with_very_long_names_are_told_though_their_forms_are_not_for_all
 
 
 def test_a_connection_ends_whose_own_forms_have_too_many_letters(authority, monkeypatch):
-    monkeypatch.setattr("driftline.net.guest.OWN_LETTERS_MAX", 1000)
+    monkeypatch.setattr("driftline.net.incoming.OWN_LETTERS_MAX", 1000)
 
     async def test():
         async with closed(authority, ROOT) as server:
