@@ -238,6 +238,17 @@ def test_it_is_tried_again_until_there_is_a_thread_that_waits_for_it(tmp_path):
         assert broker.end() == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody sees another's environment")
+def test_it_does_not_know_the_password_of_the_journal(tmp_path, monkeypatch):
+    for name in ("DRIFTLINE_JOURNAL", "PGPASSWORD", "DRIFTLINE_LOGS_LEVEL"):
+        monkeypatch.setenv(name, "geheim")
+    with Brokers(tmp_path) as brokers:
+        process = answers(brokers.start("b", http=HTTP))
+        said = Path(f"/proc/{process}/environ").read_text()
+    assert "DRIFTLINE_LOGS_LEVEL=geheim" in said
+    assert said.count("geheim") == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it hears of it")
 def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
     with Brokers(tmp_path) as brokers:

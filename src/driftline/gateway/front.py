@@ -17,11 +17,13 @@ from functools import partial
 from driftline.errors import CannotListen
 from driftline.gateway.line import FOR_THE_BROKER, Begin, Busy, Failed, Line, Ready, Said, Unproven
 from driftline.net.another import command_of, environment
-from driftline.net.config import Config
+from driftline.net.config import VARIABLES, Config
 from driftline.net.connection import Connection, Inside
 from driftline.net.listening import address_of
 from driftline.net.server import Server
 
+_SECRET = (VARIABLES["journal"][0], "PGPASSWORD")
+"""Variables by which a password may be said that only the broker has need of."""
 _BEGINNING = 60.0
 """Seconds to begin."""
 SILENCE = 60.0
@@ -100,7 +102,7 @@ class Front:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 pass_fds=numbers,
-                env=environment(),
+                env=_environment(),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -169,3 +171,8 @@ class Front:
             )
         except OSError:
             line.close()
+
+
+def _environment() -> dict[str, str]:
+    """What it is begun in. It reads what strangers say: what it has no need of it does not know."""
+    return {name: word for name, word in environment().items() if name not in _SECRET}
