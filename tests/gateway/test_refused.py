@@ -287,6 +287,41 @@ def test_what_cannot_be_read_on_a_websocket_ends_it_and_is_a_line_in_the_log(
     run(test())
 
 
+def test_who_asks_whether_we_are_there_and_reads_no_answer_fills_no_memory():
+    async def test():
+        async with served(http=OPEN) as server, talking(server) as (reader, writer):
+            (one,) = gateway(server)._state.connections
+            for n in range(100):
+                writer.write(framed(9, b"%100d" % n) * 1000)
+                await writer.drain()
+                assert one.transport.get_write_buffer_size() < 1 << 20
+            writer.write(framed(9, b"last"))
+            # The last one is answered when the answers are read.
+            heard = b""
+            while not heard.endswith(b"\x8a\x04last"):
+                heard = heard[-10:] + await asyncio.wait_for(reader.read(1 << 16), 20)
+            writer.write(framed(1, b"{}"))
+            assert b'"failed":null' in await asyncio.wait_for(reader.readuntil(b"}}"), 10)
+
+    run(test())
+
+
+def test_a_message_takes_as_much_memory_as_it_has_bytes_however_many_parts_it_has():
+    async def test():
+        async with served(http=OPEN) as server, talking(server) as (reader, writer):
+            (one,) = gateway(server)._state.connections
+            writer.write(framed(1, b"{", last=False))
+            for _ in range(20):
+                writer.write((framed(0, b"", last=False) + framed(0, b" ", last=False)) * 1000)
+                await writer.drain()
+            await eventually(lambda: sum(map(len, one.frames)) == 20_001)
+            assert len(one.frames) == 1
+            writer.write(framed(0, b"}"))
+            assert b'"failed":null' in await asyncio.wait_for(reader.readuntil(b"}}"), 10)
+
+    run(test())
+
+
 def test_a_broker_ends_whatever_was_said_on_websockets_before():
     """Somebody who has said goodbye and does not read what was said before is nobody to be told."""
 

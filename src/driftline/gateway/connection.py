@@ -168,6 +168,17 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
             # nobody else would ever end it.
             self.transport.abort()
 
+    def handle_cont(self, event: Frame) -> None:
+        """One more part of a message. All are kept in one piece: each by itself would take many
+        times its bytes, and those that are empty are as many as anybody likes.
+        """
+        frames: list[Any] = self.frames
+        if not isinstance(frames[0], bytearray):
+            frames[0] = bytearray(frames[0])
+        frames[0] += event.data
+        if event.fin:
+            self.send_receive_event_to_app()
+
     def send_receive_event_to_app(self) -> None:
         """Hand on a message, which is UTF-8 if it is a text."""
         data = b"".join(self.frames)
