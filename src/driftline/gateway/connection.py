@@ -21,7 +21,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.frames import CloseCode
+from websockets.frames import CloseCode, Frame
 from websockets.protocol import State
 
 from driftline.gateway.problems import Refused
@@ -158,6 +158,8 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._all = server_state
         self._has_failed = False
+        self._pong = b""
+        """What is to be answered to the last ping, when there is room again."""
 
     def data_received(self, data: bytes) -> None:
         self._heard = self.loop.time()
@@ -233,6 +235,16 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
             return
         super().keepalive_timeout()
 
+    def handle_ping(self) -> None:
+        """Answer it. Of many whose answers are not read only the last is answered, as may be
+        (RFC 6455 §5.5.3): or they would fill our memory.
+        """
+        answers = self.conn.data_to_send()
+        if self.writable.is_set() or self.conn.state is not State.OPEN:
+            self.transport.write(b"".join(answers))
+        else:
+            self._pong = answers[-1] if answers else self._pong
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self.stalls()
@@ -240,6 +252,9 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self.goes_on()
+        pong, self._pong = self._pong, b""
+        if pong and not self.close_sent:
+            self.transport.write(pong)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.goes_on()
