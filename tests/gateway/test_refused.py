@@ -242,6 +242,38 @@ def test_while_a_long_text_is_read_others_are_heard(monkeypatch, body):
     run(test())
 
 
+@pytest.mark.parametrize("frm", ["127.0.0.1", "127.0.0.2"])
+def test_nothing_waits_for_long_texts_but_others_of_whoever_wrote_them(monkeypatch, frm):
+    goes_on = threading.Event()
+    read = bodies.Subscribing.statement
+
+    def slow(self):
+        goes_on.wait(60)
+        return read(self)
+
+    monkeypatch.setattr(bodies.Subscribing, "statement", slow)
+    line = httpx.AsyncHTTPTransport(local_address=frm)
+
+    async def test():
+        async with (
+            served(http={"listen": "127.0.0.1:0"}) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+            httpx.AsyncClient(base_url=http(server), timeout=10, transport=line) as other,
+        ):
+            texts = [
+                asyncio.create_task(web.put(f"/v1/subscriptions/s{n}", json={"sql": LONG}))
+                for n in range(3)
+            ]
+            await eventually(lambda: gateway(server).visitors._aside.locked())
+            try:
+                assert (await other.post("/v1/events", json={"type": "tick"})).is_success
+            finally:
+                goes_on.set()
+            assert {one.status_code for one in await asyncio.gather(*texts)} == {201}
+
+    run(test())
+
+
 @asynccontextmanager
 async def talking(server):
     """A WebSocket, byte by byte."""
