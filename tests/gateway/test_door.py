@@ -16,8 +16,12 @@ import httpx
 import pytest
 
 import driftline as dl
-from driftline.gateway.line import Busy, Leave, Line, Said, Trouble, Unproven
-from tests.net.here import eventually
+from driftline.gateway.door import HttpDoor
+from driftline.gateway.line import Begin, Busy, Leave, Line, Said, Trouble, Unproven
+from driftline.net.config import Config
+from driftline.net.tls import Tls
+from driftline.net.tokens import Tokens
+from tests.net.here import eventually, http, served
 from tests.net.processes import BrokerProcess, Brokers
 from tests.net.secured import Authority
 
@@ -68,6 +72,8 @@ def test_it_is_begun_again_when_it_crashes_and_the_broker_goes_on(tmp_path):
             found = client.metrics()
         assert "driftline_http_restarts_total 3.0" in found
         assert broker.errors.count("b: what answers HTTP is begun again") == 3
+        # Its end is taken note of once, by whoever waits for it.
+        assert "Unknown child process" not in broker.errors
         assert broker.end() == 0
 
 
@@ -183,6 +189,66 @@ def test_it_is_tried_again_until_there_are_files_for_it(tmp_path):
         assert broker.end() == 0
 
 
+@pytest.mark.parametrize("door", ["http", "broker"])
+def test_when_there_are_no_files_left_those_go_who_ask_for_nothing(tmp_path, door):
+    resource = pytest.importorskip("resource")
+    said = {"http": {**HTTP, "patience": 100.0}, "limits": {"greeting": 100.0}}
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", **said)
+        process = answers(broker)
+        crowded, port = (process, broker.http_port) if door == "http" else (broker.pid, broker.port)
+        before = resource.prlimit(crowded, resource.RLIMIT_NOFILE)
+        most = max(map(int, os.listdir(f"/proc/{crowded}/fd"))) + 40
+        resource.prlimit(crowded, resource.RLIMIT_NOFILE, (most, before[1]))
+        idle = []
+        for _ in range(80):
+            idle.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+            idle[-1].send(b"G")
+        if door == "http":
+            assert answers(broker) == process
+        else:
+            with dl.connect(broker.address) as client:
+                client.publish(dl.Event("tick", {"n": 1}))
+        resource.prlimit(crowded, resource.RLIMIT_NOFILE, before)
+        for one in idle:
+            one.close()
+        assert broker.end() == 0
+
+
+def test_it_is_tried_again_until_there_is_a_thread_that_waits_for_it(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\n"
+        "start, begun = threading.Thread.start, []\n"
+        "def other(thread):\n"
+        "    begun.extend(['waits'] if 'waitpid' in thread.name else [])\n"
+        "    if 'waitpid' in thread.name and len(begun) == 2:\n"
+        '        raise RuntimeError("can\'t start new thread")\n'
+        "    start(thread)\n"
+        "threading.Thread.start = other\n"
+    )
+    with Brokers(tmp_path) as brokers:
+        source = os.pathsep.join([str(tmp_path), *sys.path])
+        broker = brokers.define("b", http=HTTP, prefix=["env", f"PYTHONPATH={source}"])
+        broker.launch()
+        process = answers(broker.ready())
+        os.kill(process, signal.SIGKILL)
+        assert answers(broker) != process
+        if sys.version_info < (3, 12):  # Later ones need no thread.
+            assert "no process: can't start new thread" in broker.errors
+        assert broker.end() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody sees another's environment")
+def test_it_does_not_know_the_password_of_the_journal(tmp_path, monkeypatch):
+    for name in ("DRIFTLINE_JOURNAL", "PGPASSWORD", "DRIFTLINE_LOGS_LEVEL"):
+        monkeypatch.setenv(name, "geheim")
+    with Brokers(tmp_path) as brokers:
+        process = answers(brokers.start("b", http=HTTP))
+        said = Path(f"/proc/{process}/environ").read_text()
+    assert "DRIFTLINE_LOGS_LEVEL=geheim" in said
+    assert said.count("geheim") == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it hears of it")
 def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
     with Brokers(tmp_path) as brokers:
@@ -195,14 +261,18 @@ def test_one_that_stands_still_ends_with_a_broker_that_is_killed(tmp_path):
         answers(broker)
 
 
-def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch):
+def sooner(folder: Path) -> list[str]:
+    """Begins a broker that looks sooner whether what answers HTTP stands still."""
     # In the broker's process, too.
-    (tmp_path / "sitecustomize.py").write_text(
+    (folder / "sitecustomize.py").write_text(
         "import driftline.gateway.front\ndriftline.gateway.front.SILENCE = 6.0\n"
     )
+    return ["env", f"PYTHONPATH={os.pathsep.join([str(folder), *sys.path])}"]
+
+
+def test_one_that_stands_still_is_ended_and_another_begun(tmp_path):
     with Brokers(tmp_path) as brokers:
-        source = os.pathsep.join([str(tmp_path), *sys.path])
-        broker = brokers.define("b", http=HTTP, prefix=["env", f"PYTHONPATH={source}"])
+        broker = brokers.define("b", http=HTTP, prefix=sooner(tmp_path))
         broker.launch()
         process = answers(broker.ready())
         os.kill(process, signal.SIGSTOP)
@@ -211,6 +281,40 @@ def test_one_that_stands_still_is_ended_and_another_begun(tmp_path, monkeypatch)
         assert answers(broker) != process
         ends(process)
         assert broker.errors.count("is begun again") == 1
+        assert broker.end() == 0
+
+
+def test_one_that_stood_still_with_its_broker_goes_on_with_it(tmp_path):
+    """As when both are stopped at a terminal, or the machine is."""
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.define("b", http=HTTP, prefix=sooner(tmp_path))
+        broker.launch()
+        process = answers(broker.ready())
+        for one in (broker.pid, process):
+            os.kill(one, signal.SIGSTOP)
+        time.sleep(8)
+        for one in (broker.pid, process):
+            os.kill(one, signal.SIGCONT)
+        assert answers(broker) == process
+        time.sleep(1)
+        assert answers(broker) == process
+        assert broker.end() == 0
+
+
+def test_one_that_stands_still_while_it_begins_keeps_no_other_from_answering(tmp_path):
+    """Who may do what changes then: it is not waited for any more, and not for a minute either."""
+    with Brokers(tmp_path) as brokers:
+        broker = brokers.start("b", http=HTTP)
+        before = answers(broker)
+        os.kill(before, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while not (others := [one for one in children(broker.pid) if one != before]):
+            assert time.monotonic() < deadline
+        os.kill(others[0], signal.SIGSTOP)
+        time.sleep(0.2)  # So that it is asked to answer.
+        os.kill(broker.pid, signal.SIGHUP)
+        assert answers(broker) not in (before, others[0])
+        ends(others[0])
         assert broker.end() == 0
 
 
@@ -238,6 +342,25 @@ def test_another_answers_when_certificates_are_read_anew(tmp_path):
             assert after not in (before, None)
         assert "is begun again" not in broker.errors
         assert broker.end() == 0
+
+
+def test_what_was_counted_counts_on_while_another_begins():
+    """What only grows must never be less: Prometheus would take it for counted anew."""
+
+    async def test():
+        async with served(http=HTTP) as server:
+            (door,) = [one for one in server.doors if isinstance(one, HttpDoor)]
+            async with httpx.AsyncClient(base_url=http(server)) as client:
+                assert (await client.get("/v1/openapi.json")).is_success
+            await eventually(lambda: door.busy.requests == 1)
+            before = door._front
+            server.reload(server.config)
+            while door._front in (None, before) or door._ending:
+                assert door.busy.requests == 1
+                await asyncio.sleep(0)
+            assert door.busy.requests == 1
+
+    run(test())
 
 
 def test_it_is_tried_again_until_it_can_begin(tmp_path):
@@ -312,6 +435,19 @@ def test_what_is_said_comes_in_order_with_sockets_in_between_however_much_it_is(
         two.line.hand(left)
         assert left.fileno() == -1
         right.close()
+
+    run(test())
+
+
+def test_names_of_files_that_are_no_text_are_said_as_they_are():
+    async def test():
+        one, two = map(End, socket.socketpair())
+        file = Path(os.fsdecode(b"/etc/b\xfcro/access.toml"))
+        said = Begin(Config(access=file, tokens=Tokens(file), tls=Tls(file, file)), "")
+        one.line.say(said)
+        await eventually(lambda: two.heard == [said])
+        one.line.close()
+        two.line.close()
 
     run(test())
 

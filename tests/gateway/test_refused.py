@@ -242,6 +242,38 @@ def test_while_a_long_text_is_read_others_are_heard(monkeypatch, body):
     run(test())
 
 
+@pytest.mark.parametrize("frm", ["127.0.0.1", "127.0.0.2"])
+def test_nothing_waits_for_long_texts_but_others_of_whoever_wrote_them(monkeypatch, frm):
+    goes_on = threading.Event()
+    read = bodies.Subscribing.statement
+
+    def slow(self):
+        goes_on.wait(60)
+        return read(self)
+
+    monkeypatch.setattr(bodies.Subscribing, "statement", slow)
+    line = httpx.AsyncHTTPTransport(local_address=frm)
+
+    async def test():
+        async with (
+            served(http={"listen": "127.0.0.1:0"}) as server,
+            httpx.AsyncClient(base_url=http(server), timeout=60) as web,
+            httpx.AsyncClient(base_url=http(server), timeout=10, transport=line) as other,
+        ):
+            texts = [
+                asyncio.create_task(web.put(f"/v1/subscriptions/s{n}", json={"sql": LONG}))
+                for n in range(3)
+            ]
+            await eventually(lambda: gateway(server).visitors._aside.locked())
+            try:
+                assert (await other.post("/v1/events", json={"type": "tick"})).is_success
+            finally:
+                goes_on.set()
+            assert {one.status_code for one in await asyncio.gather(*texts)} == {201}
+
+    run(test())
+
+
 @asynccontextmanager
 async def talking(server):
     """A WebSocket, byte by byte."""
@@ -283,6 +315,41 @@ def test_what_cannot_be_read_on_a_websocket_ends_it_and_is_a_line_in_the_log(
         (line,) = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
         assert (line.levelname, line.exc_info) == ("WARNING", None)
         assert why.decode() in line.getMessage()
+
+    run(test())
+
+
+def test_who_asks_whether_we_are_there_and_reads_no_answer_fills_no_memory():
+    async def test():
+        async with served(http=OPEN) as server, talking(server) as (reader, writer):
+            (one,) = gateway(server)._state.connections
+            for n in range(100):
+                writer.write(framed(9, b"%100d" % n) * 1000)
+                await writer.drain()
+                assert one.transport.get_write_buffer_size() < 1 << 20
+            writer.write(framed(9, b"last"))
+            # The last one is answered when the answers are read.
+            heard = b""
+            while not heard.endswith(b"\x8a\x04last"):
+                heard = heard[-10:] + await asyncio.wait_for(reader.read(1 << 16), 20)
+            writer.write(framed(1, b"{}"))
+            assert b'"failed":null' in await asyncio.wait_for(reader.readuntil(b"}}"), 10)
+
+    run(test())
+
+
+def test_a_message_takes_as_much_memory_as_it_has_bytes_however_many_parts_it_has():
+    async def test():
+        async with served(http=OPEN) as server, talking(server) as (reader, writer):
+            (one,) = gateway(server)._state.connections
+            writer.write(framed(1, b"{", last=False))
+            for _ in range(20):
+                writer.write((framed(0, b"", last=False) + framed(0, b" ", last=False)) * 1000)
+                await writer.drain()
+            await eventually(lambda: sum(map(len, one.frames)) == 20_001)
+            assert len(one.frames) == 1
+            writer.write(framed(0, b"}"))
+            assert b'"failed":null' in await asyncio.wait_for(reader.readuntil(b"}}"), 10)
 
     run(test())
 

@@ -68,6 +68,12 @@ def test_so_is_every_count_of_every_table(table):
                 config_of({table: {**said, name: odd}})
 
 
+def test_as_many_forms_may_be_said_as_any_client_says():
+    assert config_of({"limits": {"forms": 1000}}).limits.forms == 1000
+    with pytest.raises(InvalidValue, match=r"limits\.forms: wanted a whole number, 1000 or more"):
+        config_of({"limits": {"forms": 999}})
+
+
 def test_seconds_are_numbers_and_finite():
     assert config_of({"limits": {"greeting": 2.5}}).limits.greeting == 2.5
     for odd in (float("nan"), float("inf"), True, "2"):

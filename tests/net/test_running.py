@@ -70,6 +70,20 @@ def test_it_ends_when_whoever_started_it_has_gone():
     assert ended(process) == 0
 
 
+def test_it_may_open_as_many_files_as_the_system_lets_it():
+    resource = pytest.importorskip("resource")
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
+    try:
+        process = slow(0)
+        now = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert now == (65_536 if most < 0 else min(most, 65_536), most)
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+
+
 def test_it_ends_with_the_reason_when_its_journal_is_broken_for_good(tmp_path):
     def ready(server):
         server.commits._end(JournalDamaged("b.journal", "an entry is not what was written"))

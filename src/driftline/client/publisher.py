@@ -15,7 +15,7 @@ from driftline.errors import DriftlineError, InvalidValue
 from driftline.model.event import Event
 from driftline.wire.asking import Reply, encode_form, problem_of
 from driftline.wire.compact import write_record
-from driftline.wire.forms import NO_FORM, Form, form_of
+from driftline.wire.forms import FORMS_SAID, NO_FORM, Form, form_of
 from driftline.wire.limits import ATTRIBUTES_MAX
 from driftline.wire.publishing import HEAD, apart_head, batch, refusals_of
 from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
@@ -23,7 +23,6 @@ from driftline.wire.stream import PAYLOAD_BYTES_MAX, Kind, frame
 BATCH_BYTES = 1 << 17
 UNANSWERED_BYTES = 1 << 23
 """So much may be on its way; who publishes more waits."""
-FORMS_MAX = 1000
 FORM_BYTES_MAX = 1 << 15
 """Longer ones go with each event: no broker would remember them for all."""
 
@@ -122,7 +121,7 @@ class Publisher:
         self._send(frame(kind, _payload(request, one)))
 
     def _new_form(self, form: Form) -> int:
-        if len(self._forms) >= FORMS_MAX or len(form.fields) > self._attributes_most:
+        if len(self._forms) >= FORMS_SAID or len(form.fields) > self._attributes_most:
             return NO_FORM
         number = len(self._forms)
         said = encode_form(number, form)

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.frames import CloseCode
+from websockets.frames import CloseCode, Frame
 from websockets.protocol import State
 
 from driftline.gateway.problems import Refused
@@ -78,16 +78,17 @@ class Connections(ServerState):
         self._closing: set[Any] = set()
 
     def make_room(self) -> bool:
-        """Is there room for one more? If not, those go who have asked for nothing for longest.
+        """Is there room for one more? If not, some go who ask for nothing."""
+        return len(self.connections) < self.http.connections or self.turn_idle_away()
+
+    def turn_idle_away(self) -> bool:
+        """Let those go who have asked for nothing for longest; is there anybody who does not ask?
 
         Some at once, so that not everybody is looked at for each who comes.
         """
-        most = self.http.connections
-        if len(self.connections) < most:
-            return True
         idle = [one for one in self.connections if isinstance(one, Visit) and not one.is_busy()]
         idle.sort(key=lambda one: one.since)
-        going = idle[: max(1, most // _ROOM)]
+        going = idle[: max(1, self.http.connections // _ROOM)]
         for one in going:
             self.turn_away(one)
         return bool(going)
@@ -157,6 +158,8 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._all = server_state
         self._has_failed = False
+        self._pong = b""
+        """What is to be answered to the last ping, when there is room again."""
 
     def data_received(self, data: bytes) -> None:
         self._heard = self.loop.time()
@@ -166,6 +169,17 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
             # All of its beginning has come, and is none to whoever reads it: nothing follows, and
             # nobody else would ever end it.
             self.transport.abort()
+
+    def handle_cont(self, event: Frame) -> None:
+        """One more part of a message. All are kept in one piece: each by itself would take many
+        times its bytes, and those that are empty are as many as anybody likes.
+        """
+        frames: list[Any] = self.frames
+        if not isinstance(frames[0], bytearray):
+            frames[0] = bytearray(frames[0])
+        frames[0] += event.data
+        if event.fin:
+            self.send_receive_event_to_app()
 
     def send_receive_event_to_app(self) -> None:
         """Hand on a message, which is UTF-8 if it is a text."""
@@ -221,6 +235,16 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
             return
         super().keepalive_timeout()
 
+    def handle_ping(self) -> None:
+        """Answer it. Of many whose answers are not read only the last is answered, as may be
+        (RFC 6455 §5.5.3): or they would fill our memory.
+        """
+        answers = self.conn.data_to_send()
+        if self.writable.is_set() or self.conn.state is not State.OPEN:
+            self.transport.write(b"".join(answers))
+        else:
+            self._pong = answers[-1] if answers else self._pong
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self.stalls()
@@ -228,6 +252,9 @@ class Socket(_Reading, WebSocketsSansIOProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self.goes_on()
+        pong, self._pong = self._pong, b""
+        if pong and not self.close_sent:
+            self.transport.write(pong)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.goes_on()
@@ -399,6 +426,7 @@ def listen(
         patience=state.http.patience,
         most=state.http.connections,
         unheard=unheard,
+        crowded=state.turn_idle_away,
     )
     listening.begin()
     return listening

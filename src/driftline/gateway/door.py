@@ -42,6 +42,8 @@ class HttpDoor:
         self._keeping: asyncio.Task[None] | None = None
         self._anew = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
+        self._ending: list[Front] = []
+        """What is to answer no more and has not ended: what it counts goes on counting."""
         self._before = Busy()
         """What those have counted that have ended."""
         self._restarts = 0
@@ -99,13 +101,14 @@ class HttpDoor:
     @property
     def busy(self) -> Busy:
         """How busy it is, and what was counted."""
-        now, before = Busy() if self._front is None else self._front.busy, self._before
+        fronts = [*self._ending, *([] if self._front is None else [self._front])]
+        now = [front.busy for front in fronts]
         return Busy(
-            now.connections,
-            now.streams,
-            now.tasks,
-            before.requests + now.requests,
-            before.turned_away + now.turned_away,
+            sum(one.connections for one in now),
+            sum(one.streams for one in now),
+            sum(one.tasks for one in now),
+            self._before.requests + sum(one.requests for one in now),
+            self._before.turned_away + sum(one.turned_away for one in now),
         )
 
     def counts(self) -> list[Count]:
@@ -129,6 +132,9 @@ class HttpDoor:
         if self._front is not None:
             self._leave(self._front, at_once=True)
         await asyncio.gather(*self._leaving)
+        for front in [*self._ending]:
+            # Nobody waits for its end any more.
+            await front.end()
         for one in self._sockets:
             one.close()
 
@@ -183,8 +189,12 @@ class HttpDoor:
             if waited is not what:
                 waited.cancel()
 
-    def _leave(self, front: Front, *, at_once: bool) -> None:
+    def _set_aside(self, front: Front) -> None:
         self._front = None
+        self._ending.append(front)
+
+    def _leave(self, front: Front, *, at_once: bool) -> None:
+        self._set_aside(front)
         front.say(Leave(at_once))
         task = self.server.loop.create_task(self._left(front))
         self._leaving.add(task)
@@ -197,8 +207,9 @@ class HttpDoor:
     async def _gone(self, front: Front) -> None:
         """It answers nothing more; what it has counted is not forgotten."""
         if self._front is front:
-            self._front = None
+            self._set_aside(front)
         await front.end()
+        self._ending.remove(front)
         before, now = self._before, front.busy
         self._before = Busy(
             requests=before.requests + now.requests,

@@ -12,19 +12,26 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from driftline.errors import CannotListen
 from driftline.gateway.line import FOR_THE_BROKER, Begin, Busy, Failed, Line, Ready, Said, Unproven
 from driftline.net.another import command_of, environment
-from driftline.net.config import Config
+from driftline.net.config import VARIABLES, Config
 from driftline.net.connection import Connection, Inside
 from driftline.net.listening import address_of
 from driftline.net.server import Server
 
+_SECRET = (VARIABLES["journal"][0], "PGPASSWORD")
+"""Variables by which a password may be said that only the broker has need of."""
 _BEGINNING = 60.0
 """Seconds to begin."""
 SILENCE = 60.0
 """Who says nothing for so many seconds stands still, and is ended."""
+_MORE = 10.0
+"""Seconds more for who has said nothing: longer than anybody takes to say something."""
+_PARTING = 1.0
+"""Seconds for who has hung up to end by itself."""
 
 
 class Front:
@@ -42,6 +49,7 @@ class Front:
         """Done when it answers no more."""
         self._entering: set[asyncio.Task[None]] = set()
         self.busy = Busy()
+        self._has_hung_up = False
         self._has_said = False
         """Has anything been heard since it was looked for last?"""
         self._looking: asyncio.TimerHandle | None = None
@@ -52,11 +60,14 @@ class Front:
         try:
             ours, theirs = socket.socketpair()
             with theirs:
-                self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._lost)
+                self._line = Line(ours, heard=self._heard, handed=self._handed, lost=self._hung_up)
                 await self._start(theirs, sockets)
         except OSError as problem:
             # Out of files, of memory, or of processes.
             raise CannotListen(at, f"no process: {problem.strerror}") from None
+        except RuntimeError as problem:
+            # Out of threads: one waits for the process to end.
+            raise CannotListen(at, f"no process: {problem}") from None
         # What it has no need of may be secret.
         self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
         done, _ = await asyncio.wait(
@@ -70,12 +81,16 @@ class Front:
             raise CannotListen(at, why)
         self._look()
 
-    def _look(self) -> None:
+    def _look(self, *, is_late: bool = False) -> None:
         """Look whether it still says something."""
-        self._looking = self._server.loop.call_later(SILENCE, self._look)
-        if not self._has_said:
+        if is_late and not self._has_said:
             self._lost()
+            return
+        # Perhaps we have stood still ourselves, and it with us: it has a little time more.
+        look = partial(self._look, is_late=not self._has_said)
+        wait = SILENCE if self._has_said else _MORE
         self._has_said = False
+        self._looking = self._server.loop.call_later(wait, look)
 
     async def _start(self, line: socket.socket, sockets: Sequence[socket.socket]) -> None:
         numbers = [one.fileno() for one in (line, *sockets)]
@@ -87,7 +102,7 @@ class Front:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 pass_fds=numbers,
-                env=environment(),
+                env=_environment(),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -108,10 +123,21 @@ class Front:
             self._looking.cancel()
         if self._line is not None:
             self._line.close()
+        # Whoever waits for it to begin waits for nothing.
+        self._lost()
         if self._process is not None:
+            if self._has_hung_up:
+                # It has ended, or is about to. To signal it now would be to take its end from
+                # whoever waits for that, who would complain.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._process.wait(), _PARTING)
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
+
+    def _hung_up(self) -> None:
+        self._has_hung_up = True
+        self._lost()
 
     def _lost(self) -> None:
         if not self.ended.done():
@@ -125,6 +151,8 @@ class Front:
             self._unproven(said.peer, said.why)
         elif isinstance(said, Ready | Failed) and not self._ready.done():
             self._ready.set_result(said.why if isinstance(said, Failed) else "")
+            # These are the last words of who cannot begin.
+            self._has_hung_up = isinstance(said, Failed)
 
     def _handed(self, line: socket.socket) -> None:
         """Somebody comes to the broker."""
@@ -143,3 +171,8 @@ class Front:
             )
         except OSError:
             line.close()
+
+
+def _environment() -> dict[str, str]:
+    """What it is begun in. It reads what strangers say: what it has no need of it does not know."""
+    return {name: word for name, word in environment().items() if name not in _SECRET}

@@ -8,6 +8,7 @@ it, so that it cannot be taken for another's, whatever is lost.
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import socket
@@ -197,13 +198,14 @@ class Line:
 
 def _plain(what: Any) -> Any:
     if isinstance(what, Path):
-        return str(what)
+        # The names of files are bytes, and need be no text.
+        return os.fsencode(what)
     raise NotImplementedError(type(what))
 
 
 def _known(kind: type, said: Any) -> Any:
     if issubclass(kind, Path):
-        return Path(said)
+        return Path(os.fsdecode(base64.b64decode(said)))
     raise NotImplementedError(kind)
 
 

@@ -1,8 +1,9 @@
 """How long does one request work before others have their turn?
 
 All requests share one loop. Who has much to be read is read in slices, and of the requests of one
-identity one at a time: however many they are, others wait for one slice of each identity's. A long
-text cannot be cut: it is read aside, one at a time, while the loop goes on.
+identity, or of one address without any, one at a time: however many they are, others wait for one
+slice of each. A long text cannot be cut: it is read aside, one at a time, while the loop goes on,
+and what is asked meanwhile by whoever wrote it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Turn:
         self._until = 0.0
 
     async def begin(self) -> None:
-        """Wait until no other of the same identity works."""
+        """Wait until no other of the same ones works."""
         await self._row.acquire()
         self._is_ours = True
         self._until = time.perf_counter() + SECONDS
@@ -49,10 +50,12 @@ class Turn:
 
 
 class Turns:
-    """Whose turn it is, among the requests of one identity."""
+    """Whose turn it is, among the requests of one identity or address."""
 
     def __init__(self, aside: asyncio.Lock, reader: Executor | None = None) -> None:
         self._row = asyncio.Lock()
+        self._long = asyncio.Lock()
+        """That of its long texts: nothing but another of them waits for one."""
         self._aside = aside
         """That of all identities together, and what does it."""
         self._reader = reader
@@ -69,5 +72,5 @@ class Turns:
 
     async def aside(self, what: Callable[[], T]) -> T:
         """Do what takes long and cannot be cut in a thread, when it is its turn."""
-        async with self._row, self._aside:
+        async with self._long, self._aside:
             return await asyncio.get_running_loop().run_in_executor(self._reader, what)

@@ -84,7 +84,7 @@ class Visitors:
         """Those of them that streams and WebSockets have."""
         self._closing: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
-        """Of identities that ask for something just now."""
+        """Of those who ask for something just now."""
         self._aside = asyncio.Lock()
         self._reader = ThreadPoolExecutor(1, "driftline-aside")
         """One thread, also where who asked has gone meanwhile and it goes on."""
@@ -127,8 +127,8 @@ class Visitors:
         return proven
 
     def turns(self, proof: Proof) -> Turns:
-        """What all that an identity asks for takes turns by."""
-        return self._turns.setdefault(proof.identity, Turns(self._aside, self._reader))
+        """What all takes turns by that an identity asks for, or somebody from an address."""
+        return self._turns.setdefault(proof.taker, Turns(self._aside, self._reader))
 
     # Clients
 

@@ -10,7 +10,12 @@ from dataclasses import dataclass, fields
 
 from driftline.errors import InvalidValue
 from driftline.model.value import show
+from driftline.wire.forms import FORMS_SAID
 from driftline.wire.limits import FRAME_BYTES_MAX
+
+_LEAST = {"rate": 0, "forms": FORMS_SAID}
+"""What a limit is at least, if not 1. Who says more forms than may be is no client of ours, and
+what they say is not read any further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class Limits:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            least = 0 if one.name == "rate" else 1
+            least = _LEAST.get(one.name, 1)
             is_whole = one.type == "int"
             kinds = int if is_whole else int | float
             number = isinstance(value, kinds) and not isinstance(value, bool)

@@ -45,7 +45,8 @@ class Listening:
 
     What they say is heard by protocols that `make` makes. Who is not through with TLS in so many
     seconds is turned away, and so is the oldest of more than `most`. Protocols ask whether
-    whom they get `counts`: the certificates may be others by then.
+    whom they get `counts`: the certificates may be others by then. When the system has no room for
+    more, `crowded` is called: of those who are in, some may do without.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Listening:
         patience: float,
         most: int,
         unheard: Unheard,
+        crowded: Callable[[], object] = lambda: None,
     ) -> None:
         self._sockets = sockets
         self._make = make
@@ -66,6 +68,7 @@ class Listening:
         # Who has just come in is not the oldest.
         self._most = max(most, 2 * self._per_turn)
         self._unheard = unheard
+        self._crowded = crowded
         self._entering: dict[asyncio.Task[None], _Knocked] = {}
         """Those who are not through with TLS, the oldest first."""
         self._loop = asyncio.get_running_loop()
@@ -120,6 +123,7 @@ class Listening:
                 # Out of files or of memory. The socket stays ready, and would be looked at always.
                 self._unheard("", f"no room for connections: {problem.strerror}")
                 self._end_oldest("there is no room for connections")
+                self._crowded()
                 self._loop.remove_reader(listening)
                 self._loop.call_later(_NO_ROOM, self._again, listening)
                 return

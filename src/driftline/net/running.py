@@ -34,6 +34,8 @@ AT_ONCE = 1
 """The exit code of a broker that was asked twice."""
 _SLOW = 1.0
 _LOOK = 0.5
+_FILES = 1 << 16
+"""So many files, connections among them, it has open at most, if the system lets it."""
 _SAME = 0.5
 """Who signals a process and its group signals it twice, and means it once."""
 
@@ -70,6 +72,7 @@ async def run(
         first = loop.time()
         asked.set()
 
+    _allow_files()
     server = Server(config, doors)
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, ask, signal.Signals(one).name)
@@ -97,6 +100,19 @@ async def run(
     sweeping.end()
     if failure is not None:
         raise failure
+
+
+def _allow_files() -> None:
+    """Let it have as many files as it may: a shell gives it a thousand if nobody asks for more,
+    which is less than there may be connections. Whatever it begins may have as many.
+    """
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if most == resource.RLIM_INFINITY else min(most, _FILES)
+        if few != resource.RLIM_INFINITY and few < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _reload(server: Server, again: Callable[[], Config]) -> None:

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 _TICK = 2_000_000
 """Microseconds of one incarnation, where it is told by the clock."""
+_ROOM = 20
+"""Of all strangers, where the system has no room for another connection, one in so many goes."""
 PUBLISHER_REMEMBERED = 60.0
 """So long, in seconds, after a client has gone it may come back and not be heard twice."""
 
@@ -195,6 +197,7 @@ class Server:
             patience=self.limits.greeting,
             most=self.limits.strangers,
             unheard=self.unheard,
+            crowded=self._make_room,
         )
         self.address = self._listening.address
         if config.health is not None:
@@ -352,6 +355,11 @@ class Server:
         if len(self.strangers) > self.limits.strangers:
             next(iter(self.strangers)).turn_away("there are too many who do not say who they are")
         return stranger
+
+    def _make_room(self) -> None:
+        """Of those who have not said who they are some go, the oldest first."""
+        for stranger in [*self.strangers][: max(1, self.limits.strangers // _ROOM)]:
+            stranger.turn_away("there is no room for connections")
 
     def _counts(self, connection: Connection) -> bool:
         assert self._listening is not None

@@ -21,6 +21,9 @@ from driftline.wire.values import BOOLEAN, BYTES, FLOAT, INTEGER, STRING, TIME
 
 NO_FORM = 0xFFFF
 """The number of an event that says its type and names itself."""
+FORMS_SAID = 1000
+"""So many forms a client says on a connection, without being told how many it may: further events
+have none."""
 
 _KIND_OF: dict[type, int] = {
     int: INTEGER,
