@@ -25,6 +25,7 @@ from driftline.errors import (
 from driftline.model.notification import Notification, NotificationKind
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
+from tests.net.cutting import Cutting
 from tests.net.serving import broker, client, run, until
 
 
@@ -550,6 +551,29 @@ def test_parts_come_whole_to_whoever_acknowledges_each(tmp_path: Path):
                 await s.ack(told)
             s._put(Notification(kind, {"n": 2}, number=7))
             assert not s.pending()
+
+    run(main)
+
+
+def test_a_durable_snapshot_whose_connection_is_lost_in_the_middle_has_nothing_twice():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("stock", "id")
+            wide = [dl.Event("stock", {"id": n, "x": f"{n}" * 200_000}) for n in range(10)]
+            await c.publish_many(wide)
+            with Cutting(server.address.port) as line:
+                async with dl.connect(f"driftline://127.0.0.1:{line.port}") as other:
+                    text = "SELECT * FROM stock"
+                    s = other.subscribe(text, rows=True, durable="d")
+                    await c.durables.keep("d", text, rows=True)
+                    await c.durables.suspend("d")
+                    await s
+                    line.cut_after(1_000_000)
+                    await c.durables.resume("d")
+                    rows = await s.snapshot(10)
+                    assert line.cut.is_set()
+                    assert sorted(told.key for told in rows) == [*range(10)]
+                    assert s.begun_again == 1
 
     run(main)
 

@@ -238,9 +238,13 @@ class Bridge:
 
     async def _tell(self, out: OutConfig, told: Subscription) -> None:
         incoming = Incoming(out.subscription, source_of(self._client.broker))
+        begun_again = 0
         async with told:
             while True:
                 first = await told.next()
+                if told.begun_again != begun_again:
+                    begun_again = told.begun_again
+                    incoming.begin_again()
                 some = [first, *told.pending()]
                 for at in range(0, len(some), _TOLD_MOST):
                     part = some[at : at + _TOLD_MOST]
