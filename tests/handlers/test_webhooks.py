@@ -500,6 +500,24 @@ def test_who_says_gone_is_told_nothing_more_and_all_is_kept():
     run(test())
 
 
+def test_who_says_gone_and_is_let_go_on_at_that_very_moment_is_told():
+    """Who tells it leaves then: another must begin, though this one has not gone yet."""
+
+    async def test():
+        with Receiver(*(status(410) for _ in range(20))) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                for _ in range(20):
+                    while not server.edge.parties["anyone/alerts"].suspended:
+                        await asyncio.sleep(0)
+                    await client.durables.resume("alerts")
+                assert (await settled(client, kept=0)).failing == ""
+                assert receiver.prices == [1] * 21
+
+    run(test(), within=20)
+
+
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308, 410])
 def test_nobody_elsewhere_is_told_or_shown_how_it_is_signed(code):
     """What leads elsewhere is no answer that is followed, also when letters are delivered again."""
