@@ -217,6 +217,29 @@ def test_no_cookies_are_kept_of_this_receiver_or_another():
     run(test())
 
 
+def test_who_answers_twice_does_not_answer_for_another_receiver_of_its_host():
+    async def test():
+        async def answers(post, writer):
+            if post.path.endswith("/two"):
+                await after(0.05, status(500))(post, writer)
+            else:
+                await OK(post, writer)
+                await OK(post, writer)
+
+        with Receiver(otherwise=answers) as receiver:
+            settings = hooks(receiver, attempts=2, per_host=1)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver, "one")
+                await kept(client, receiver, "two")
+                for price in range(4):
+                    await client.publish(quote(price))
+                    await settled(client, "one", kept=0)
+                    await settled(client, "two", kept=0)
+                assert (await client.durables.get("two")).dead == 4
+
+    run(test())
+
+
 def test_a_trace_is_in_the_headers_too_and_stays_with_a_letter():
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -5,22 +5,26 @@ else: it is not shown to anybody, hardly read, and a redirection is not followed
 where a broker connects to, or read what it gets there, would see what only the broker can reach.
 
 Nothing that an answer says comes along with what is sent next: receivers of one host may be
-strangers to each other, and cookies of one are nothing that another should get.
+strangers to each other, and cookies of one are nothing that another should get. Nor do they share a
+connection: who answers twice would have answered for whoever comes next.
 
 Which way it may err: an answer that is lost on its way counts as none, so the receiver gets the
-same again, under the same id. Never the other way: what was not answered with 2xx was not had.
+same again, under the same id. Never the other way: what was not answered with 2xx, by whoever
+answers at its address, was not had.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from driftline.broker.identity import stable_id
@@ -36,6 +40,10 @@ from driftline.net.webhooks import Webhooks as Settings
 if TYPE_CHECKING:
     import httpx
 
+_IDLE_MOST = 16
+"""So many connections are kept open for what is sent next ..."""
+_IDLE_FOR = 5.0
+"""... for so many seconds, which is less than most receivers keep them."""
 _READ_MOST = 1 << 14
 """So many bytes of an answer are read, so that its connection can be used again ..."""
 _READ_WITHIN = 1.0
@@ -48,10 +56,12 @@ class Webhooks:
     """The webhooks of one broker. See `Way`."""
 
     def __init__(self, settings: Settings) -> None:
+        _prepare()
         self.patience = self._settings = settings
         self._master = settings.master()
         self._allowed = settings.prefixes()
-        self._transport = _transport(settings)
+        self._tls = settings.trust()
+        self._idle: deque[_Idle] = deque()
         self._at_once = asyncio.Semaphore(int(settings.at_once))
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -101,10 +111,11 @@ class Webhooks:
         import httpx
 
         request = httpx.Request("POST", _url(address), content=body, headers=_ALWAYS | headers)
+        line = await self._line(str(address))
         try:
             # Of httpx's own bounds each is for one step; a receiver could take one after another.
             async with asyncio.timeout(self._settings.timeout):
-                answer = await self._transport.handle_async_request(request)
+                answer = await line.handle_async_request(request)
         except TimeoutError:
             return Outcome(Fate.LATER, f"no answer within {self._settings.timeout:g} s")
         except (httpx.HTTPError, OSError) as problem:
@@ -117,11 +128,33 @@ class Webhooks:
                     await _read_little(answer)
             finally:
                 await answer.aclose()
+        self._idle.append(_Idle(str(address), line, time.monotonic()))
         return outcome
+
+    async def _line(self, address: str) -> httpx.AsyncHTTPTransport:
+        """What sends to an address, with the connection that is open to it, if there is one."""
+        now = time.monotonic()
+        found = next((one for one in self._idle if one.address == address), None)
+        if found is not None:
+            self._idle.remove(found)
+        while self._idle and (
+            len(self._idle) > _IDLE_MOST or self._idle[0].since < now - _IDLE_FOR
+        ):
+            await self._idle.popleft().line.aclose()
+        return _transport(self._tls) if found is None else found.line
 
     async def close(self) -> None:
         """End all connections."""
-        await self._transport.aclose()
+        while self._idle:
+            await self._idle.popleft().line.aclose()
+
+
+class _Idle(NamedTuple):
+    """What has sent to an address, and can again; and since when it does not."""
+
+    address: str
+    line: httpx.AsyncHTTPTransport
+    since: float
 
 
 def _url(address: WebAddress) -> httpx.URL:
@@ -198,26 +231,24 @@ def _reason(problem: Exception) -> str:
     return "the connection to the receiver was lost"
 
 
-def _transport(settings: Settings) -> httpx.AsyncHTTPTransport:
-    """What sends requests, and nothing more.
-
-    A client of httpx would keep cookies, and take a redirection apart before anybody asks it to
-    follow: what it cannot read there would hide the status.
-    """
+def _prepare() -> None:
     try:
-        import httpx
+        import httpx  # noqa: F401
     except ImportError:
         raise NotSupported("webhooks", "they need httpx: pip install driftline[open]") from None
 
     # It would say each address, and those may be secrets.
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return httpx.AsyncHTTPTransport(
-        verify=settings.trust(),
-        trust_env=False,
-        limits=httpx.Limits(
-            max_connections=int(settings.at_once),
-            max_keepalive_connections=16,
-            keepalive_expiry=5.0,
-        ),
-    )
+
+
+def _transport(tls: ssl.SSLContext) -> httpx.AsyncHTTPTransport:
+    """What sends requests to one address, and nothing more.
+
+    A client of httpx would keep cookies, and take a redirection apart before anybody asks it to
+    follow: what it cannot read there would hide the status.
+    """
+    import httpx
+
+    limits = httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_FOR)
+    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits)
