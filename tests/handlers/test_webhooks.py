@@ -21,6 +21,7 @@ from tests.handlers.receiver import (
     dripping,
     endless,
     half,
+    repeated,
     reset,
     stalled,
     status,
@@ -392,6 +393,34 @@ def test_nobody_is_asked_again_sooner_than_they_say_but_within_bounds():
                 assert third - second >= 1.5  # And not a million.
 
     run(test())
+
+
+@pytest.mark.parametrize(
+    ("answer", "dead"),
+    [
+        (repeated(b"", b"HTTP/1.1 100 \r\n\r\n"), 1),
+        (repeated(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), 1),
+        (repeated(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), 0),
+    ],
+    ids=["continue", "headers", "chunks"],
+)
+def test_who_never_stops_to_answer_is_not_listened_to(answer, dead):
+    """Each piece is parsed where everybody's turns are: it would take those for seconds."""
+
+    async def test():
+        with Receiver(answer, answer, answer, answer) as receiver:
+            settings = hooks(receiver, timeout=60.0)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                one = await settled(client, kept=0, dead=dead)
+                assert len(receiver.posts) == (4 if dead else 1)
+                assert one.failing == ""
+                if dead:
+                    (letter,) = await client.durables.dead("alerts")
+                    assert letter.why.startswith("the receiver did not answer in HTTP")
+
+    run(test(), within=40)
 
 
 def test_an_unreachable_receiver_is_not_asked_all_the_time():
