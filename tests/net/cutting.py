@@ -21,6 +21,8 @@ class Cutting:
         self._broker = port
         self._left: int | None = None
         self.cut = threading.Event()
+        self.is_open = True
+        """Is whoever connects let through?"""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -28,6 +30,9 @@ class Cutting:
         self._left = size
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.is_open:
+            writer.transport.abort()
+            return
         theirs, ours = await asyncio.open_connection("127.0.0.1", self._broker)
 
         async def say(data: bytes) -> None:

@@ -578,6 +578,33 @@ def test_a_durable_snapshot_whose_connection_is_lost_in_the_middle_has_nothing_t
     run(main)
 
 
+@pytest.mark.parametrize("renew", [True, False])
+def test_one_that_was_ended_and_made_again_while_the_connection_was_lost_is_a_gap(renew: bool):
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            with Cutting(server.address.port) as line:
+                async with dl.connect(f"driftline://127.0.0.1:{line.port}") as other:
+                    text = "SELECT * FROM q"
+                    s = await other.subscribe(text, durable="d", renew=renew)
+                    await c.publish(dl.Event("q", {"x": 1}))
+                    assert (await s.next(5)).values == {"x": 1}
+                    line.is_open = False
+                    line.cut_after(1)
+                    asked = asyncio.create_task(other.status())
+                    await asyncio.to_thread(line.cut.wait, 5)
+                    await until(lambda: server.durables.attached == 0)
+                    await c.publish(dl.Event("q", {"x": 2}))
+                    await c.durables.drop("d")
+                    await c.durables.keep("d", text)
+                    await c.publish(dl.Event("q", {"x": 3}))
+                    line.is_open = True
+                    await asked
+                    assert (await s.next(5)).kind == "gap"
+                    assert (await s.next(5)).values == {"x": 3}
+
+    run(main)
+
+
 def test_a_durable_subscription_is_one_connections_at_a_time(tmp_path: Path):
     async def main() -> None:
         async with broker(journal=str(tmp_path / "j")) as server:

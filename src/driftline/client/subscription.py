@@ -473,12 +473,15 @@ class Subscription:
         """It has begun; one that was there before may have come further."""
         self.resumed = bool(said.get("resumed"))
         self.kept_up_to = said.get("last", 0)
-        self.mark = said.get("mark", "")
+        before, self.mark = self.mark, said.get("mark", "")
         self.suspended = bool(said.get("suspended"))
-        if self.durable and (self._known or self._acked) and not self.resumed:
-            # The broker has lost it, and numbers anew.
+        is_another = bool(before) and before != self.mark
+        if self.durable and (self._known or self._acked) and (is_another or not self.resumed):
+            # The broker has lost it, and numbers anew; or somebody has ended it, and made one that
+            # is called the same.
             self._had = self._dealt = self._acked = 0
             self._gap()
+            self._pending.rotate(1)  # What is kept for it may have come already.
         self._known = True
         self._moved_by_another(said["epoch"], said.get("params"), said.get("text"))
         early, self._early = self._early, []
