@@ -17,6 +17,7 @@ import driftline as dl
 from driftline.bridge import mqtt as session
 from driftline.bridge.config import MqttConfig
 from tests.bridge.mosquitto import SOON, Mosquitto, Person, needs_mosquitto
+from tests.net.cutting import Cutting
 from tests.net.processes import Brokers
 from tests.processes import Running, until
 
@@ -44,12 +45,13 @@ class Bridged:
         self, folder: Path, broker: Any, mosquitto: Mosquitto, *, more: str = "", **other: str
     ) -> None:
         session, come = other.get("session", "bridge"), other.get("come", "")
+        address = other.get("at", broker.address)
         self._folder = folder
         self._file = folder / "bridge.toml"
         self._file.write_text(
             f"""
 [broker]
-address = "{broker.address}"
+address = "{address}"
 
 [mqtt]
 address = "{mosquitto.address}"
@@ -206,6 +208,39 @@ def test_what_the_bridge_has_not_said_that_it_had_comes_again(tmp_path, mosquitt
         assert told == [*range(60)]
         with pytest.raises(TimeoutError):
             seen.next(0.3)
+        assert running.end() == 0
+
+
+def test_parts_of_what_was_cut_off_in_the_middle_come_again_under_their_ids(
+    tmp_path, mosquitto, brokers
+):
+    broker = brokers.start("b")
+    with (
+        Cutting(int(broker.address.rpartition(":")[2])) as line,
+        Person(mosquitto, "kinds") as person,
+        dl.connect(broker.address) as client,
+    ):
+        client.declare("box", "k")
+        client.publish_many(dl.Event("box", {"k": k, "x": f"{k}" * 200_000}) for k in range(10))
+        bridged = Bridged(tmp_path, broker, mosquitto, at=f"driftline://127.0.0.1:{line.port}")
+        bridged.say("""
+[[out]]
+subscription = "kinds"
+text = "SELECT DISTINCT x FROM box WHERE k < :limit"
+params = { limit = 0 }
+topic = "kinds"
+""")
+        running = bridged.start()
+        line.cut_after(1_000_000)
+        client.set("kinds", {"limit": 10})
+        heard: dict[str, set[str]] = {}
+        while len(heard) < 10:
+            message = person.next()
+            said = heard.setdefault(dict(message.properties.UserProperty)["id"], set())
+            said.add(values_of(message)["x"][0])
+        assert line.cut.is_set()
+        assert sorted(heard.values(), key=min) == [{f"{k}"} for k in range(10)]
+        assert person.heard.empty()
         assert running.end() == 0
 
 

@@ -12,9 +12,12 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 import driftline as dl
-from driftline.bridge.config import MqttConfig
+from driftline.bridge import running as bridge_running
+from driftline.bridge.config import BridgeConfig, BrokerConfig, MqttConfig
 from driftline.bridge.messages import Message
-from driftline.bridge.mqtt import Mqtt, Sent
+from driftline.bridge.mqtt import Heard, Mqtt, Sent
+from driftline.bridge.running import Bridge
+from driftline.errors import InvalidValue
 from tests.bridge.mosquitto import SOON, Mosquitto, Person, needs_mosquitto
 from tests.net.processes import Brokers
 from tests.processes import Running
@@ -130,6 +133,66 @@ def test_what_no_broker_takes_is_set_aside_and_the_others_go_on_in_order(tmp_pat
             assert heard.next(SOON).values["value"] == 1
         assert passed_by(running) == {"published": 1, "refused": 4, "told": 3, "lost": 0}
         assert "not sent" in running.err
+
+
+@needs_mosquitto
+def test_what_comes_and_is_refused_is_said_though_with_the_reason_it_is_too_large(tmp_path):
+    settings = ("allow_anonymous true", "max_packet_size 20000")
+    with Mosquitto(tmp_path, *settings) as mosquitto, Brokers(tmp_path) as brokers:
+        broker = brokers.start("b")
+        running = bridged(tmp_path, broker, mosquitto, "t", 'refused = "refused"')
+        with Person(mosquitto, "refused") as person:
+            cloud = "application/cloudevents+json"
+            person.publish("in/1", "x" * 100, cloud, a="b")
+            person.publish("in/2", "x" * 19_900, cloud, a="b")
+            person.publish("in/3", "x", cloud, a="b" * 19_850)
+            for n, size, others in ((1, 100, ["a"]), (2, 0, ["a"]), (3, 0, [])):
+                message = person.next()
+                said = dict(message.properties.UserProperty)
+                assert (len(message.payload), said["topic"]) == (size, f"in/{n}")
+                assert [*said] == [*others, "topic", "why"]
+        assert passed_by(running) == {"published": 0, "refused": 3, "told": 0, "lost": 0}
+        assert mosquitto.acknowledged() == 3
+        assert "lost" not in running.err
+
+
+def test_what_is_refused_and_not_taken_just_now_is_said_later(monkeypatch):
+    """Nor is it acknowledged before: it would be nowhere."""
+
+    class Busy:
+        """An MQTT broker that takes nothing at first."""
+
+        def __init__(self) -> None:
+            self.answers = [Sent("Quota exceeded"), Sent("Quota exceeded"), Sent()]
+            self.had: list[Heard] = []
+
+        def publish(self, message: Message) -> asyncio.Future[Sent]:
+            assert (message.topic, message.payload) == ("refused", b"no event")
+            assert not self.had
+            found: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
+            found.set_result(self.answers.pop(0))
+            return found
+
+        def acknowledge(self, heard: Heard) -> None:
+            self.had.append(heard)
+
+    async def test() -> None:
+        mqtt = MqttConfig("mqtt://127.0.0.1", "x", refused="refused")
+        bridge = Bridge(BridgeConfig(BrokerConfig("driftline://127.0.0.1"), mqtt))
+        busy: Any = Busy()
+        bridge._mqtt = busy
+        heard = Heard(Message("in/x", b"no event"), 1, 1, 1)
+        bridge._refuse(heard, InvalidValue("event", "one", "none"))
+        await asyncio.wait_for(asyncio.gather(*bridge._saying), 10)
+        await asyncio.sleep(0)
+        assert busy.had == [heard]
+        busy.answers = [Sent("Quota exceeded"), Sent()]
+        busy.had.clear()
+        await bridge._say_refused(heard.message, "it is none")
+        assert not busy.answers
+
+    monkeypatch.setattr(bridge_running, "_AGAIN_FIRST", 0.01)
+    asyncio.run(test())
 
 
 @needs_mosquitto

@@ -204,6 +204,24 @@ def test_what_is_refused_may_come_again_under_the_same_name():
     assert Counter(lives.told.values()) == {("feed", "1"): 1, ("feed", "3"): 1}
 
 
+def test_what_has_the_name_of_something_refused_in_its_batch_is_not_said_to_have_been_published():
+    lives = Lives()
+    table = TableDeclaration.of("q", "n", {"price": "0.5"})
+    lives.perform(lives.broker.handle(Declare("d", table), "alice~a", NOW))
+    wrong = Event("q", {"n": 1, "price": 0.3}, source="feed", id="1", time=NOW)
+    right = Event("q", {"n": 1, "price": 0.5}, source="feed", id="1", time=NOW)
+    other = Event("q", {"n": 2, "price": 0.5}, source="feed", id="2", time=NOW)
+    some = [other, wrong, right, other, wrong]
+    (reply,) = lives.perform(lives.broker.handle(lives.many(some), "alice~a", NOW))
+    assert [at for at, _ in reply.problems] == [1, 2, 4]
+    assert len({str(problem) for _, problem in reply.problems}) == 1
+    assert (reply.came, reply.events, reply.denied) == (5, 1, 3)
+    # By itself it is published, since nothing was under its name.
+    (reply,) = lives.perform(lives.broker.handle(lives.many([right]), "alice~a", NOW))
+    assert (reply.came, reply.events, reply.problems) == (1, 1, ())
+    assert Counter(lives.told.values()) == {("feed", "2"): 1, ("feed", "1"): 1}
+
+
 def test_a_batch_that_is_none_is_refused_and_nothing_of_it_is_remembered():
     lives = Lives()
     good = write_record(named(1), NO_FORM, form_of(named(1)))

@@ -113,6 +113,18 @@ async def dripping(post: Post, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.05)
 
 
+def repeated(first: bytes, piece: bytes) -> Answer:
+    """Say something, and then the same again and again, for as long as anybody listens."""
+
+    async def answer(post: Post, writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while not writer.is_closing():
+            writer.write(piece * 10_000)
+            await writer.drain()
+
+    return answer
+
+
 OK = status(200)
 
 

@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 import driftline as dl
-from driftline.errors import InvalidValue, LimitReached, NotAllowed, NotSupported
+from driftline.errors import InvalidValue, LimitReached, NotAllowed, NotSupported, Unreachable
 from driftline.net.running import facts_of
 from tests.handlers.receiver import Receiver
 from tests.net.here import address, configured, eventually, served
@@ -107,6 +107,29 @@ def test_a_handler_is_granted_by_its_address_and_tells_what_its_owner_may_see(au
                 await asyncio.sleep(0.02)
             assert len(receiver.posts) == 1
             assert KEY not in caplog.text
+
+    with Receiver() as receiver:
+        asyncio.run(asyncio.wait_for(test(receiver), 30))
+
+
+def test_who_has_as_many_handlers_as_connections_can_connect_all_the_same(authority):
+    async def test(receiver):
+        access = ACCESS.replace("{url}", receiver.url)
+        limits = {"connections_each": 2}
+        async with closed(authority, access, webhooks=hooks(receiver), limits=limits) as server:
+            async with client_of(server, authority.token("alice")) as alice:
+                for name in ("a", "b", "c"):
+                    await alice.durables.keep(name, TEXT)
+                    await alice.durables.redirect(name, f"{receiver.url}/in/alice/{name}")
+                await eventually(lambda: server.durables.attached == 3)
+            async with (
+                client_of(server, authority.token("alice")) as alice,
+                client_of(server, authority.token("alice")),
+            ):
+                assert len(await alice.durables.all()) == 3
+                with pytest.raises(Unreachable, match="at most 2 connections"):
+                    async with client_of(server, authority.token("alice"), reconnect=False):
+                        pass
 
     with Receiver() as receiver:
         asyncio.run(asyncio.wait_for(test(receiver), 30))

@@ -21,6 +21,7 @@ from tests.handlers.receiver import (
     dripping,
     endless,
     half,
+    repeated,
     reset,
     stalled,
     status,
@@ -217,6 +218,29 @@ def test_no_cookies_are_kept_of_this_receiver_or_another():
     run(test())
 
 
+def test_who_answers_twice_does_not_answer_for_another_receiver_of_its_host():
+    async def test():
+        async def answers(post, writer):
+            if post.path.endswith("/two"):
+                await after(0.05, status(500))(post, writer)
+            else:
+                await OK(post, writer)
+                await OK(post, writer)
+
+        with Receiver(otherwise=answers) as receiver:
+            settings = hooks(receiver, attempts=2, per_host=1)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver, "one")
+                await kept(client, receiver, "two")
+                for price in range(4):
+                    await client.publish(quote(price))
+                    await settled(client, "one", kept=0)
+                    await settled(client, "two", kept=0)
+                assert (await client.durables.get("two")).dead == 4
+
+    run(test())
+
+
 def test_a_trace_is_in_the_headers_too_and_stays_with_a_letter():
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -371,6 +395,34 @@ def test_nobody_is_asked_again_sooner_than_they_say_but_within_bounds():
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("answer", "dead"),
+    [
+        (repeated(b"", b"HTTP/1.1 100 \r\n\r\n"), 1),
+        (repeated(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), 1),
+        (repeated(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), 0),
+    ],
+    ids=["continue", "headers", "chunks"],
+)
+def test_who_never_stops_to_answer_is_not_listened_to(answer, dead):
+    """Each piece is parsed where everybody's turns are: it would take those for seconds."""
+
+    async def test():
+        with Receiver(answer, answer, answer, answer) as receiver:
+            settings = hooks(receiver, timeout=60.0)
+            async with served(**settings) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                one = await settled(client, kept=0, dead=dead)
+                assert len(receiver.posts) == (4 if dead else 1)
+                assert one.failing == ""
+                if dead:
+                    (letter,) = await client.durables.dead("alerts")
+                    assert letter.why.startswith("the receiver did not answer in HTTP")
+
+    run(test(), within=40)
+
+
 def test_an_unreachable_receiver_is_not_asked_all_the_time():
     async def test():
         receiver = Receiver()
@@ -498,6 +550,24 @@ def test_who_says_gone_is_told_nothing_more_and_all_is_kept():
                 assert receiver.prices == [1, 1, 2]
 
     run(test())
+
+
+def test_who_says_gone_and_is_let_go_on_at_that_very_moment_is_told():
+    """Who tells it leaves then: another must begin, though this one has not gone yet."""
+
+    async def test():
+        with Receiver(*(status(410) for _ in range(20))) as receiver:
+            async with served(**hooks(receiver)) as server, dl.connect(address(server)) as client:
+                await kept(client, receiver)
+                await client.publish(quote(1))
+                for _ in range(20):
+                    while not server.edge.parties["anyone/alerts"].suspended:
+                        await asyncio.sleep(0)
+                    await client.durables.resume("alerts")
+                assert (await settled(client, kept=0)).failing == ""
+                assert receiver.prices == [1] * 21
+
+    run(test(), within=20)
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308, 410])

@@ -25,6 +25,7 @@ from driftline.errors import (
 from driftline.model.notification import Notification, NotificationKind
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
+from tests.net.cutting import Cutting
 from tests.net.serving import broker, client, run, until
 
 
@@ -550,6 +551,56 @@ def test_parts_come_whole_to_whoever_acknowledges_each(tmp_path: Path):
                 await s.ack(told)
             s._put(Notification(kind, {"n": 2}, number=7))
             assert not s.pending()
+
+    run(main)
+
+
+def test_a_durable_snapshot_whose_connection_is_lost_in_the_middle_has_nothing_twice():
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            await c.declare("stock", "id")
+            wide = [dl.Event("stock", {"id": n, "x": f"{n}" * 200_000}) for n in range(10)]
+            await c.publish_many(wide)
+            with Cutting(server.address.port) as line:
+                async with dl.connect(f"driftline://127.0.0.1:{line.port}") as other:
+                    text = "SELECT * FROM stock"
+                    s = other.subscribe(text, rows=True, durable="d")
+                    await c.durables.keep("d", text, rows=True)
+                    await c.durables.suspend("d")
+                    await s
+                    line.cut_after(1_000_000)
+                    await c.durables.resume("d")
+                    rows = await s.snapshot(10)
+                    assert line.cut.is_set()
+                    assert sorted(told.key for told in rows) == [*range(10)]
+                    assert s.begun_again == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize("renew", [True, False])
+def test_one_that_was_ended_and_made_again_while_the_connection_was_lost_is_a_gap(renew: bool):
+    async def main() -> None:
+        async with broker() as server, client(server) as c:
+            with Cutting(server.address.port) as line:
+                async with dl.connect(f"driftline://127.0.0.1:{line.port}") as other:
+                    text = "SELECT * FROM q"
+                    s = await other.subscribe(text, durable="d", renew=renew)
+                    await c.publish(dl.Event("q", {"x": 1}))
+                    assert (await s.next(5)).values == {"x": 1}
+                    line.is_open = False
+                    line.cut_after(1)
+                    asked = asyncio.create_task(other.status())
+                    await asyncio.to_thread(line.cut.wait, 5)
+                    await until(lambda: server.durables.attached == 0)
+                    await c.publish(dl.Event("q", {"x": 2}))
+                    await c.durables.drop("d")
+                    await c.durables.keep("d", text)
+                    await c.publish(dl.Event("q", {"x": 3}))
+                    line.is_open = True
+                    await asked
+                    assert (await s.next(5)).kind == "gap"
+                    assert (await s.next(5)).values == {"x": 3}
 
     run(main)
 

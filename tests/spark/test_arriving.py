@@ -132,6 +132,24 @@ def test_a_subscription_that_the_broker_has_lost_is_a_gap(tmp_path, address):
     assert len(arrived(config).gaps) == 1
 
 
+def test_one_that_was_ended_and_made_again_while_nobody_read_is_a_gap(tmp_path, address):
+    config = pipeline(tmp_path, address, "again")
+    attach(address, "again")
+    publish(address, quote(1))
+    assert len(taken(config)) == 1
+    publish(address, quote(2))
+    with dl.connect(address) as client:
+        client.durables.drop("again")
+        client.durables.keep("again", TEXT)
+    assert len(taken(config)) == 1  # Nothing comes, and that is not forgotten.
+    publish(address, quote(3))
+    assert len(taken(config)) == 2
+    publish(address, quote(4))
+    assert len(taken(config)) == 3
+    found = arrived(config)
+    assert (len(found.gaps), found.missing) == (1, 0)
+
+
 def until_taken(arriving: Arriving, config: PipelineConfig, count: int) -> list[Event]:
     """What is in files when there are so many of them."""
 

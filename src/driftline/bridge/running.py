@@ -19,7 +19,7 @@ from typing import Any
 from driftline.bridge.config import BridgeConfig, OutConfig
 from driftline.bridge.filters import Filters
 from driftline.bridge.messages import TOPIC, Message, event_of, is_text, message_of
-from driftline.bridge.mqtt import Heard, Mqtt, Sent, Wanted
+from driftline.bridge.mqtt import Heard, Mqtt, Wanted
 from driftline.bridge.watching import Facts, Passed, watch
 from driftline.client.client import Client
 from driftline.client.proof import authority_context, token
@@ -73,6 +73,8 @@ class Bridge:
         """Connections, and topics by which nothing more is to come there."""
         self._not_now: set[str] = set()
         """Subscriptions of which the MQTT broker takes nothing now, though it is there."""
+        self._saying: set[asyncio.Task[None]] = set()
+        """What is being said of what cannot pass: until then it counts as not had."""
         self.stop = asyncio.Event()
 
     async def run(self, say: Callable[[Facts], None], every: float | None = None) -> None:
@@ -101,7 +103,7 @@ class Bridge:
                         passing.append(asyncio.create_task(watch(self, say, every)))
                         await asyncio.wait([*passing, stopping], return_when=first)
                 finally:
-                    for task in (beginning, *passing, stopping):
+                    for task in (beginning, *passing, stopping, *self._saying):
                         task.cancel()
                     found = await asyncio.gather(*passing, return_exceptions=True)
                 for one in found:
@@ -218,18 +220,15 @@ class Bridge:
         """It can never be published: it must not hold up what follows."""
         self._passed.refused += 1
         log.stranger("a message is not published", topic=heard.message.topic, why=str(problem))
-        if self._config.mqtt.refused is None:
-            self._mqtt.acknowledge(heard)
-            return
+        saying = asyncio.create_task(self._say_refused(heard.message, str(problem)))
 
-        def taken(sent: asyncio.Future[Sent]) -> None:
-            if not sent.cancelled():
-                if sent.result().why:
-                    log.error("not taken as refused either: lost", why=sent.result().why)
+        def said(saying: asyncio.Task[None]) -> None:
+            self._saying.discard(saying)
+            if not saying.cancelled():
                 self._mqtt.acknowledge(heard)
 
-        refused = _refused(self._config.mqtt.refused, heard.message, str(problem))
-        self._mqtt.publish(refused).add_done_callback(taken)
+        self._saying.add(saying)
+        saying.add_done_callback(said)
 
     # To the MQTT broker
 
@@ -238,9 +237,13 @@ class Bridge:
 
     async def _tell(self, out: OutConfig, told: Subscription) -> None:
         incoming = Incoming(out.subscription, source_of(self._client.broker))
+        begun_again = 0
         async with told:
             while True:
                 first = await told.next()
+                if told.begun_again != begun_again:
+                    begun_again = told.begun_again
+                    incoming.begin_again()
                 some = [first, *told.pending()]
                 for at in range(0, len(some), _TOLD_MOST):
                     part = some[at : at + _TOLD_MOST]
@@ -308,16 +311,25 @@ class Bridge:
             topic=message.topic,
             why=why,
         )
+        await self._say_refused(message, why)
+
+    async def _say_refused(self, message: Message, why: str) -> None:
+        """Send what cannot pass to where such things go, if there is such a topic."""
         to = self._config.mqtt.refused
         if to is None:
             return
         # If it is too large for there too, it is at least said there.
-        for payload in (message.payload, b""):
-            sent = await self._mqtt.publish(_refused(to, replace(message, payload=payload), why))
-            if not sent.is_never:
-                break
-        if sent.why:
-            log.error("not taken as refused either: lost", why=sent.why)
+        without = replace(message, payload=b"")
+        for one in (message, without, replace(without, properties=())):
+            pause = _AGAIN_FIRST
+            while (sent := await self._mqtt.publish(_refused(to, one, why))).why:
+                if sent.is_never:
+                    break
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _AGAIN_LAST)
+            else:
+                return
+        log.error("not taken as refused either: lost", why=sent.why)
 
 
 def _refused(to: str, message: Message, why: str) -> Message:

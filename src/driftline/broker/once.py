@@ -28,7 +28,8 @@ from driftline.wire.compact import Bytes, read_name, split_records
 
 class Fresh(NamedTuple):
     """Of a batch of records those that did not come before, as records; where each stood in the
-    batch, and its mark. Those without a name are problems. `came` is how many there were.
+    batch, and its mark. Those without a name are problems. `came` is how many there were. `twice`
+    are those whose name another of the batch has, which is before them: both their places.
     """
 
     records: bytes
@@ -36,6 +37,7 @@ class Fresh(NamedTuple):
     marks: list[bytes]
     problems: list[tuple[int, DriftlineError]]
     came: int
+    twice: list[tuple[int, int]]
 
 
 class Once:
@@ -71,9 +73,9 @@ class Once:
         does.
         """
         known = self._of.get(identity_of(party), ())
-        found = Fresh(b"", [], [], [], 0)
+        found = Fresh(b"", [], [], [], 0, [])
         taken: list[memoryview] = []
-        new: set[bytes] = set()
+        new: dict[bytes, int] = {}
         at = 0
         for record in split_records(records):
             source, id = read_name(record)
@@ -86,8 +88,10 @@ class Once:
                     found.problems.append((at, problem.with_traceback(None)))
                     at += 1
                     continue
-                if mark not in known and mark not in new:
-                    new.add(mark)
+                if mark in new:
+                    found.twice.append((at, new[mark]))
+                elif mark not in known:
+                    new[mark] = at
                     taken.append(record)
                     found.places.append(at)
                     found.marks.append(mark)

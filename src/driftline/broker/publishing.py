@@ -306,11 +306,15 @@ class Publishing:
             is_all = some.taken == len(fresh.places)
             done.taken += fresh.came if is_all else fresh.places[some.taken]
             done.said += some.said
-            problems = [(fresh.places[at], one) for at, one in some.problems] + fresh.problems
+            why = {fresh.places[at]: one for at, one in some.problems}
+            # Nor has what has the name of one that is refused been published.
+            of_these = [(at, why[first]) for at, first in fresh.twice if first in why]
+            of_these = [(at, one) for at, one in of_these if at < done.taken - before]
+            problems = [*why.items(), *of_these, *fresh.problems]
             done.problems += sorted(
                 ((before + at, one) for at, one in problems), key=lambda pair: pair[0]
             )
-            done.again += done.taken - before - some.taken - len(fresh.problems)
+            done.again += done.taken - before - some.taken - len(fresh.problems) - len(of_these)
 
     def _unknown(self, asked: PublishMany, party: str) -> tuple[memoryview, int]:
         """The records that did not come before, and how many did."""

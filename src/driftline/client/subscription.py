@@ -113,6 +113,9 @@ class Subscription:
         self._acking: asyncio.TimerHandle | None = None
         self.durable = durable
         self.active = True
+        self.begun_again = 0
+        """How often a durable one has begun again after its connection was lost: a number of which
+        some parts were had by then is told from its first part on."""
         self.resumed = False
         """Did it go on with a durable subscription that was there before?"""
         self.kept_up_to = 0
@@ -288,11 +291,15 @@ class Subscription:
         self._ack()
         parts: list[Notification] = []
         gap = False
+        begun_again = self.begun_again
         try:
             async with asyncio.timeout(within):
                 while not (parts and parts[-1].last):
                     if not await self._come():
                         self._check_active()
+                    if self.begun_again != begun_again:
+                        begun_again = self.begun_again
+                        parts.clear()  # All of them come again.
                     kind = self._pending[0][0].kind
                     if kind is NotificationKind.GAP and not parts:
                         self._pop()
@@ -442,6 +449,7 @@ class Subscription:
         if not self.durable:
             self._gap()
             return
+        self.begun_again += 1
         self._keeper._waits(-len(self._pending), -self._pending_size)
         self._pending.clear()
         self._pending_size = 0
@@ -465,12 +473,15 @@ class Subscription:
         """It has begun; one that was there before may have come further."""
         self.resumed = bool(said.get("resumed"))
         self.kept_up_to = said.get("last", 0)
-        self.mark = said.get("mark", "")
+        before, self.mark = self.mark, said.get("mark", "")
         self.suspended = bool(said.get("suspended"))
-        if self.durable and (self._known or self._acked) and not self.resumed:
-            # The broker has lost it, and numbers anew.
+        is_another = bool(before) and before != self.mark
+        if self.durable and (self._known or self._acked) and (is_another or not self.resumed):
+            # The broker has lost it, and numbers anew; or somebody has ended it, and made one that
+            # is called the same.
             self._had = self._dealt = self._acked = 0
             self._gap()
+            self._pending.rotate(1)  # What is kept for it may have come already.
         self._known = True
         self._moved_by_another(said["epoch"], said.get("params"), said.get("text"))
         early, self._early = self._early, []

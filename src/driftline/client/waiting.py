@@ -208,6 +208,11 @@ class WaitingSubscription:
         return self._one.suspended
 
     @property
+    def mark(self) -> str:
+        """See `Subscription`."""
+        return self._one.mark
+
+    @property
     def kept_up_to(self) -> int:
         """Of a durable one: the number of the last that was kept when it was attached to."""
         return self._one.kept_up_to

@@ -5,7 +5,8 @@
                                ├──▶ Mail       gathered when there is much
                                └──▶ Patience   when to try again, when it is a dead letter
 
-Reading order: outgoing, signing, outcome, patience, webhooks, mail, coming, delivering, handlers.
+Reading order: outgoing, signing, outcome, patience, sending, webhooks, mail, coming, delivering,
+handlers.
 """
 
 from __future__ import annotations

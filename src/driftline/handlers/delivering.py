@@ -97,6 +97,8 @@ class Delivering:
         """Set when there is something to be done that nobody is told of."""
         self._guest = ""
         self.handing_over = False
+        self.is_over = False
+        """Is it to be told nothing more, so that whoever wants that needs another of these?"""
         self._finishing = False
         self._burying = False
 
@@ -311,6 +313,8 @@ class Delivering:
         """Nothing is wanted there any more: all is kept until its owner says where to."""
         self._log.warning("a subscription is suspended", why=outcome.why)
         self._denied = f"{outcome.why}: suspended"
+        # Its owner may let it go on before we have left.
+        self.is_over = True
         await self._ask(requests.Suspend)
         raise _Over
 

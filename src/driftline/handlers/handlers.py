@@ -86,7 +86,8 @@ class Handlers:
         before = self._running.get(party)
         if before is not None:
             delivering, task = before
-            if delivering.handler == handler and not task.done():
+            is_over = delivering.is_over or task.done()
+            if delivering.handler == handler and not is_over:
                 delivering.look()
                 return
             task.cancel()

@@ -71,6 +71,10 @@ class Incoming:
         self._number = 0
         self._parts = 0
 
+    def begin_again(self) -> None:
+        """Of a number that is not done with, all parts come again, from the first on."""
+        self._number = self._parts = 0
+
     def feed(self, told: Notification) -> list[Outgoing]:
         """What leaves for a notification; for a gap that has no number, nothing before the next."""
         if not told.number:

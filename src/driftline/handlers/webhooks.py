@@ -5,16 +5,19 @@ else: it is not shown to anybody, hardly read, and a redirection is not followed
 where a broker connects to, or read what it gets there, would see what only the broker can reach.
 
 Nothing that an answer says comes along with what is sent next: receivers of one host may be
-strangers to each other, and cookies of one are nothing that another should get.
+strangers to each other, and cookies of one are nothing that another should get. Nor do they share a
+connection: who answers twice would have answered for whoever comes next.
 
 Which way it may err: an answer that is lost on its way counts as none, so the receiver gets the
-same again, under the same id. Never the other way: what was not answered with 2xx was not had.
+same again, under the same id. Never the other way: what was not answered with 2xx, by whoever
+answers at its address, was not had.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,12 +37,16 @@ from driftline.net.web_address import WebAddress
 from driftline.net.webhooks import Webhooks as Settings
 
 if TYPE_CHECKING:
+    import httpcore
     import httpx
 
-_READ_MOST = 1 << 14
-"""So many bytes of an answer are read, so that its connection can be used again ..."""
+    from driftline.handlers.sending import Lines
+
 _READ_WITHIN = 1.0
-"""... for so many seconds at most: who is slower is connected to anew."""
+"""For so many seconds what is left of an answer is read, so that its connection can be used again
+..."""
+_READ_MOST = 32
+"""... in so many pieces at most: who is slower, or says more, is connected to anew."""
 _LATER = frozenset({408, 425, 429})
 _ALWAYS = {"user-agent": "driftline", "accept": "*/*"}
 
@@ -51,7 +58,7 @@ class Webhooks:
         self.patience = self._settings = settings
         self._master = settings.master()
         self._allowed = settings.prefixes()
-        self._transport = _transport(settings)
+        self._lines = _prepare(settings.trust())
         self._at_once = asyncio.Semaphore(int(settings.at_once))
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -98,30 +105,33 @@ class Webhooks:
             return await self._post(address, headers, one.body)
 
     async def _post(self, address: WebAddress, headers: dict[str, str], body: bytes) -> Outcome:
-        import httpx
+        from driftline.handlers.sending import PROBLEMS
 
-        request = httpx.Request("POST", _url(address), content=body, headers=_ALWAYS | headers)
+        url = _url(address)
+        said = {"host": url.netloc.decode(), "content-length": f"{len(body)}", **_ALWAYS, **headers}
+        line = await self._lines.take(str(address))
         try:
-            # Of httpx's own bounds each is for one step; a receiver could take one after another.
+            # A bound for each step would not do: a receiver could take one after another.
             async with asyncio.timeout(self._settings.timeout):
-                answer = await self._transport.handle_async_request(request)
+                answer = await line.post(_where(url), said.items(), body)
         except TimeoutError:
             return Outcome(Fate.LATER, f"no answer within {self._settings.timeout:g} s")
-        except (httpx.HTTPError, OSError) as problem:
+        except PROBLEMS as problem:
             return Outcome(Fate.LATER, _reason(problem))
         # It counts from here on, whatever becomes of the rest.
-        outcome = judged(answer.status_code, answer.headers.get("retry-after"))
-        with suppress(httpx.HTTPError, OSError, TimeoutError):
+        outcome = judged(answer.status, _retry_after(answer))
+        with suppress(*PROBLEMS, TimeoutError):
             try:
                 async with asyncio.timeout(_READ_WITHIN):
                     await _read_little(answer)
             finally:
                 await answer.aclose()
+        self._lines.give_back(line)
         return outcome
 
     async def close(self) -> None:
         """End all connections."""
-        await self._transport.aclose()
+        await self._lines.close()
 
 
 def _url(address: WebAddress) -> httpx.URL:
@@ -142,11 +152,26 @@ def _url(address: WebAddress) -> httpx.URL:
     return url
 
 
-async def _read_little(answer: httpx.Response) -> None:
-    size = 0
-    async for chunk in answer.aiter_raw():
-        size += len(chunk)
-        if size > _READ_MOST:
+def _where(url: httpx.URL) -> httpcore.URL:
+    """The same, as it is sent to."""
+    import httpcore
+
+    return httpcore.URL(
+        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+    )
+
+
+def _retry_after(answer: httpcore.Response) -> str | None:
+    """What it says of when to come back; None: nothing, or more than one thing."""
+    found = [value for name, value in answer.headers if name.lower() == b"retry-after"]
+    return found[0].decode("latin-1") if len(found) == 1 else None
+
+
+async def _read_little(answer: httpcore.Response) -> None:
+    pieces = 0
+    async for _ in answer.aiter_stream():
+        pieces += 1
+        if pieces > _READ_MOST:
             return
 
 
@@ -189,35 +214,24 @@ def _seconds(said: str | None, now: Callable[[], float]) -> float | None:
 
 def _reason(problem: Exception) -> str:
     """What kind of failure it was: more may say what lies where only the broker can look."""
-    import httpx
+    import httpcore
 
-    if isinstance(problem, httpx.ConnectError):
+    if isinstance(problem, httpcore.ConnectError):
         return "the receiver cannot be reached"
-    if isinstance(problem, httpx.RemoteProtocolError):
+    if isinstance(problem, httpcore.RemoteProtocolError):
         return "the receiver did not answer in HTTP, or ended the connection"
     return "the connection to the receiver was lost"
 
 
-def _transport(settings: Settings) -> httpx.AsyncHTTPTransport:
-    """What sends requests, and nothing more.
-
-    A client of httpx would keep cookies, and take a redirection apart before anybody asks it to
-    follow: what it cannot read there would hide the status.
-    """
+def _prepare(tls: ssl.SSLContext) -> Lines:
     try:
-        import httpx
+        import httpx  # noqa: F401
+
+        from driftline.handlers.sending import Lines
     except ImportError:
         raise NotSupported("webhooks", "they need httpx: pip install driftline[open]") from None
 
     # It would say each address, and those may be secrets.
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    return httpx.AsyncHTTPTransport(
-        verify=settings.trust(),
-        trust_env=False,
-        limits=httpx.Limits(
-            max_connections=int(settings.at_once),
-            max_keepalive_connections=16,
-            keepalive_expiry=5.0,
-        ),
-    )
+    return Lines(tls)

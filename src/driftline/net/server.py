@@ -448,7 +448,9 @@ class Server:
             # It counts anew, by a clock that may be behind: what it says is not what came before.
             self.broker.publishing.leave(name)
         guest = self.guests[name] = Guest(self, connection, proven, name, hello.life)
-        self._connected[proven.identity] += 1
+        if inside is None:
+            # What handlers and HTTP do for somebody turns nobody away who comes himself.
+            self._connected[proven.identity] += 1
         guest.log.debug("client connected")
         self.holding.arrived(connection)
         said = asking.Welcome(
@@ -473,7 +475,8 @@ class Server:
         if self.guests.get(guest.name) is not guest:
             return
         del self.guests[guest.name]
-        self._connected[guest.identity] -= 1
+        if guest.connection.inside is None:
+            self._connected[guest.identity] -= 1
         if not self._connected[guest.identity]:
             del self._connected[guest.identity]
         guest.log.debug("client gone", why=why, published=guest.incoming.published, told=guest.told)

@@ -61,6 +61,8 @@ class Arrived(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gaps: tuple[Gap, ...] = ()
     missing: int = 0
     """When it was heard that something is missing before whatever comes next; 0: nothing is."""
+    mark: str = ""
+    """By what the subscription is known that no other ever was; empty: that is not known."""
 
 
 def arrived(config: PipelineConfig) -> Arrived | None:
@@ -113,9 +115,11 @@ class Arriving:
         self._taking.attach(said.subscription, said.standing, number, known=known)
         if self._taking.is_lost:
             self._renew()
-        elif not noted:
-            # From here on it is known to have been there, though nothing may come for long.
-            self._noted()
+        elif found.mark != self._taking.mark:
+            # From here on it is known to have been there, though nothing may come for long. If
+            # another was noted, that was ended, and with it went what it had kept.
+            missing = found.missing or (time.time_ns() // 1000 if found.mark else 0)
+            self._noted(missing=missing, mark=self._taking.mark)
 
     def _renew(self) -> None:
         """The broker has lost the subscription: that is noted, and then it is made again."""
@@ -198,7 +202,7 @@ class Arriving:
             )
             known = {gap.number: gap for gap in (*gaps[::-1], *self.state.gaps)}
             kept = tuple(sorted(known.values(), key=lambda gap: gap.number)[-GAPS_KEPT:])
-            self._noted(gaps=kept, missing=0)
+            self._noted(gaps=kept, missing=0, mark=self._taking.mark or self.state.mark)
         events = [one.event for one in some if one.event is not None]
         fresh = self._distinct(events)
         last = some[-1].number

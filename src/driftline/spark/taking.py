@@ -78,6 +78,11 @@ class Taking:
         self._look_at = 0.0
         self._is_suspended = False
 
+    @property
+    def mark(self) -> str:
+        """By what the subscription is known that no other ever was; empty: it is lost."""
+        return "" if self._told is None else self._told.mark
+
     def attach(self, name: str, standing: Standing, after: int = 0, *, known: bool = False) -> None:
         """Be told from behind a number on; all up to it is stored.
 

@@ -9,8 +9,10 @@ commit is on its way, the number says afterwards whether it was kept.
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -70,6 +72,11 @@ SELECT pid, application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND classid = 1148348270
 AND objid = 'driftline_about'::regclass AND datname = current_database()
 """
+_KEY_BYTES_MOST = 2000
+"""An index takes no texts of more than about 2,700 bytes. Of longer keys it has what stands for
+them, and they are in front of their values."""
+_STANDS_FOR = "sha256 "
+_SIZE = struct.Struct("<I")
 _CONNECT_SECONDS = 5
 _PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
@@ -189,7 +196,8 @@ class PostgresJournal:
         """See `Journal`."""
         try:
             with self._ready().cursor(binary=True) as cursor:
-                return entries_of(self._where, cursor.execute(_ALL).fetchall())
+                rows = cursor.execute(_ALL).fetchall()
+            return entries_of(self._where, (_whole(*row) for row in rows))
         except psycopg.Error as problem:
             raise self._named(problem) from problem
 
@@ -226,16 +234,18 @@ class PostgresJournal:
     ) -> None:
         """Make of the state that we know another, with these changes, in one transaction."""
         assert self._state is not None
-        keys = [one.key for one in changes.entries]
+        rows = [_row(one.key, one.value) for one in changes.entries]
+        keys = [key for key, _ in rows]
+        forgotten = [_row(key, b"")[0] for key in changes.forgotten]
         places = [*range(self._place + 1, self._place + 1 + len(keys))]
-        values = [one.value for one in changes.entries]
+        values = [value for _, value in rows]
         crcs = [one.crc for one in changes.entries]
         self._tried = then, stores
         try:
             with connection.pipeline(), connection.transaction():
                 counted = connection.execute(_COUNT, (*then, *self._state))
-                if changes.forgotten:
-                    connection.execute(_FORGET, (changes.forgotten,))
+                if forgotten:
+                    connection.execute(_FORGET, (forgotten,))
                 if keys:
                     connection.execute(_PUT, (keys, places, values, crcs))
                 if counted.fetchone() is None:
@@ -270,6 +280,22 @@ class PostgresJournal:
         if isinstance(problem, passing):
             return JournalUnavailable(self._where, said)
         return JournalError(self._where, said)
+
+
+def _row(key: str, value: bytes) -> tuple[str, bytes]:
+    """An entry as it is in the table."""
+    said = key.encode()
+    if len(said) <= _KEY_BYTES_MOST:
+        return key, value
+    return f"{_STANDS_FOR}{sha256(said).hexdigest()}", _SIZE.pack(len(said)) + said + value
+
+
+def _whole(key: str, value: bytes, crc: int) -> tuple[str, bytes, int]:
+    """An entry as it was, from how it is in the table; its checksum is of what it was."""
+    if not key.startswith(_STANDS_FOR) or len(value) < _SIZE.size:
+        return key, value, crc
+    end = _SIZE.size + _SIZE.unpack_from(value)[0]
+    return value[_SIZE.size : end].decode(errors="replace"), value[end:], crc
 
 
 def _shown(url: str) -> str:
