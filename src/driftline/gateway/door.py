@@ -3,7 +3,8 @@
 Two threads of one process would share the interpreter: whoever keeps the broker busy would let
 everybody wait who comes over HTTP, and the other way round. So they are two processes. The sockets
 that it listens on are the broker's own: while the other is begun anew, whoever connects waits.
-Certificates and keys of tokens are read when it begins, so it begins anew when they are others.
+Certificates and keys of tokens are those that the broker has read: when it reads others, another
+process begins.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from driftline.errors import CannotListen, NotAuthenticated
+from driftline.gateway.contents import contents_of
 from driftline.gateway.front import Front
 from driftline.gateway.line import Busy, Leave, Trouble
 from driftline.net.config import Config
@@ -35,6 +37,8 @@ class HttpDoor:
         assert config.http is not None
         self.address = config.http.address
         self._config = config
+        self._contents: list[bytes | None] = []
+        """What was in its files when the broker read them."""
         self._log = Log("driftline.gateway").bind(broker=config.name)
         self._sockets: list[socket.socket] = []
         self._front: Front | None = None
@@ -53,6 +57,7 @@ class HttpDoor:
     async def start(self, server: Server) -> None:
         """See `Door`."""
         self.server = server
+        self._contents = contents_of(self._config)
         self._sockets = bound(self.address)
         self.address = address_of(self._sockets[0])
         for one in self._sockets:
@@ -64,12 +69,14 @@ class HttpDoor:
 
     def renewed(self, config: Config) -> Callable[[], None]:
         """See `Door`. The broker itself has read everything that the process will read."""
+        contents = contents_of(config)
 
         def count() -> None:
             before = self._config
             self._config = replace(
                 before, tls=config.tls, tokens=config.tokens, access=config.access
             )
+            self._contents = contents
             self._anew.set()
             # Whoever comes from there is not let in any more, whatever it has not heard yet.
             if self._front is not None:
@@ -156,7 +163,7 @@ class HttpDoor:
             front = self._front = self.front()
             began = self.server.loop.time()
             try:
-                await front.begin(self._config, self._sockets)
+                await front.begin(self._config, self._contents, self._sockets)
                 if not first.done():
                     first.set_result(None)
                 await self._until(front.ended)

@@ -54,7 +54,9 @@ class Front:
         """Has anything been heard since it was looked for last?"""
         self._looking: asyncio.TimerHandle | None = None
 
-    async def begin(self, config: Config, sockets: Sequence[socket.socket]) -> None:
+    async def begin(
+        self, config: Config, contents: list[bytes | None], sockets: Sequence[socket.socket]
+    ) -> None:
         """Let people in; `CannotListen` says why not."""
         at = str(address_of(sockets[0]))
         try:
@@ -69,7 +71,7 @@ class Front:
             # Out of threads: one waits for the process to end.
             raise CannotListen(at, f"no process: {problem}") from None
         # What it has no need of may be secret.
-        self.say(Begin(replace(config, journal="memory:"), self._server.trouble))
+        self.say(Begin(replace(config, journal="memory:"), contents, self._server.trouble))
         done, _ = await asyncio.wait(
             (self._ready, self.ended), timeout=_BEGINNING, return_when=asyncio.FIRST_COMPLETED
         )

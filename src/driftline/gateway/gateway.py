@@ -26,6 +26,7 @@ from driftline.gateway import sockets
 from driftline.gateway.asked import Asked, answer
 from driftline.gateway.asyncapi import asyncapi
 from driftline.gateway.connection import Connections, listen, settings_of
+from driftline.gateway.contents import files_of
 from driftline.gateway.line import (
     Begin,
     Busy,
@@ -84,7 +85,8 @@ class Gateway:
         """Answer, for as long as the broker is there and wants it."""
         begin = await self._began
         try:
-            self._open(begin.config)
+            with files_of(begin.config, begin.contents) as config:
+                self._open(config)
         except (DriftlineError, OSError) as problem:
             self.line.say(Failed(str(problem)))
             return

@@ -33,9 +33,10 @@ _HANDED = b"\n"
 
 
 class Begin(Struct, tag="begin", frozen=True):
-    """Answer HTTP, as this says."""
+    """Answer HTTP, as this says, with what is in its files (`contents`)."""
 
     config: Config
+    contents: list[bytes | None]
     trouble: str
 
 
