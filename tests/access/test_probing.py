@@ -80,6 +80,31 @@ def test_no_text_asks_about_what_is_denied(authority):
     run(test())
 
 
+@pytest.mark.parametrize("who", ["root", "alice"])
+def test_who_crosses_again_is_told_again_whatever_may_be_seen(authority, who):
+    """With the same values: that it was below in between is news."""
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token(who)) as mine,
+        ):
+            s = await mine.subscribe(
+                "SELECT * FROM quote WHERE crossed(price, above => 4, clear => 3)"
+            )
+            for price in (5, 2, 5, 2, 5):
+                await root.publish(dl.Event("quote", {**VALUES, "price": price}))
+            told = [await s.next(5) for _ in range(3)]
+            assert [(one.kind, one.values["price"]) for one in told] == [
+                ("enter", 5),
+                ("change", 5),
+                ("change", 5),
+            ]
+
+    run(test())
+
+
 def test_a_queue_does_not_tell_apart_by_what_is_denied(authority):
     async def test() -> None:
         async with broker(authority) as server, client_of(server, authority.token("alice")) as c:
