@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import driftline as dl
-from driftline.errors import DriftlineError, LanguageError, NotAllowed, NotSupported
+from driftline.errors import DriftlineError, InvalidValue, LanguageError, NotAllowed, NotSupported
 from driftline.language.sql import parse
 from tests.access.test_matrix import VALUES, authority, broker, run
 from tests.net.secured import client_of, closed
@@ -76,6 +76,38 @@ def test_no_text_asks_about_what_is_denied(authority):
                 # An explanation knows the event that was given, and nothing else.
                 said = await plain.explain(dl.Event("quote", {"price": 5.0}))
                 assert "secret" not in str(said)
+
+    run(test())
+
+
+@pytest.mark.parametrize("secrets", [(42, 42), (43, 44)], ids=["as it was", "changed"])
+def test_a_change_that_cannot_be_seen_leaves_no_trace(authority, secrets):
+    """Neither in what waits, nor in the numbers that can be said to be had, nor in counters."""
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            await root.publish(dl.Event("quote", VALUES))
+            await alice.durables.keep("away", "SELECT * FROM quote", rows=True)
+            durable = {"rows": True, "durable": "told", "ack": "manual"}
+            told = await alice.subscribe("SELECT * FROM quote", **durable)
+            await alice.subscribe("SELECT * FROM quote", rows=True)
+            before = (await alice.attach("away")).kept_up_to
+            for secret in secrets:
+                await root.publish(dl.Event("quote", {**VALUES, "secret": secret}))
+            # Told again, as after a lost connection.
+            await told.detach()
+            await alice.subscribe("SELECT * FROM quote", **durable)
+            await alice.confirm()
+            assert (await alice.attach("away")).kept_up_to == before
+            for one in (await alice._status(False, others=True))["mine"]:
+                assert (one["waiting"], one["suppressed"]) == (int("durable" in one), 2), one
+            for number in range(before + 1, server.broker.last_number + 1):
+                with pytest.raises(InvalidValue, match="one that this subscription was told"):
+                    await alice.durables.had("away", number)
 
     run(test())
 

@@ -222,6 +222,20 @@ def may_be_told(access: Access, party: str, statement: Statement) -> bool:
     return True
 
 
+def seen_news(
+    access: Access, party: str, statement: Statement, news: Collection[News]
+) -> Collection[News]:
+    """What a view tells, without changes of nothing that its party may see.
+
+    They do not wait for it either: how much does, and up to which number, would tell of them.
+    """
+    if not shows_rows(statement):
+        return news
+    assert isinstance(statement, View)
+    names = access.sight(party, statement.source, kept=True)
+    return news if names.is_all else [one for one in news if not is_unseen(one, names)]
+
+
 def shows_rows(statement: Statement) -> bool:
     """Does it tell of rows whatever its party may see of them?
 

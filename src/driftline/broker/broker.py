@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Series
 from functools import partial
 
-from driftline.broker.access import Access, Anyone
+from driftline.broker.access import Access
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
 from driftline.broker.carrying import Carrying
@@ -105,7 +105,6 @@ class Broker:
         assert 0 <= moment < MOMENTS
         self.name = name
         self.settings = settings or Settings()
-        self.access: Access = Anyone()
         self._counter = incarnation << COUNTED_BITS | moment << MOMENT_SHIFT
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__ if self.settings.stores else _put_nowhere
@@ -461,6 +460,15 @@ class Broker:
     def at(self) -> int:
         """See `Outward`."""
         return self._count()
+
+    @property
+    def access(self) -> Access:
+        """Who may do what."""
+        return self.edge.access
+
+    @access.setter
+    def access(self, access: Access) -> None:
+        self.edge.access = access
 
     @property
     def last_number(self) -> int:
