@@ -372,3 +372,25 @@ def test_what_waits_and_may_be_seen_is_counted_in_turns(
                 assert server.edge.parties[party].kept == 401
 
     run(test)
+
+
+def test_who_shows_nothing_does_not_see_what_others_ask_for_who_show_nothing(
+    tmp_path: Path,
+) -> None:
+    access = """
+[[grants]]
+who = ["anyone"]
+may = ["subscribe"]
+on = ["q"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with closed(Authority(tmp_path), access) as server:
+            async with client_of(server) as one, client_of(server) as another:
+                await one.subscribe("SELECT x FROM q WHERE x > :least", {"least": 7})
+                await another.subscribe("SELECT k FROM q")
+                (mine,) = (await another._status(True, others=True))["mine"]
+                assert mine["text"] == "SELECT k FROM q"
+
+    run(test)
