@@ -278,14 +278,14 @@ def test_a_subscription_that_ends_while_it_is_looked_at_is_left_out(
 ) -> None:
     async def test() -> None:
         async with broker() as server, client(server) as c, client(server) as other:
-            for n in range(100):
-                await c.durables.keep(f"d{n:02}", "SELECT * FROM q")
+            for n in range(150):
+                await c.durables.keep(f"d{n:03}", "SELECT * FROM q")
             monkeypatch.setattr(turns, "SECONDS", 1e-9)
             task = asyncio.create_task(c.durables.all())
             await other.confirm()
-            await other.durables.drop("d99")
+            await other.durables.drop("d149")
             assert not task.done()
-            assert len(await task) == 99
+            assert len(await task) == 149
 
     run(test)
 
