@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import time
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import driftline as dl
 from driftline.errors import DriftlineError, InvalidValue, LanguageError, NotAllowed, NotSupported
 from driftline.language.sql import parse
+from driftline.net import serving
 from tests.access.test_matrix import VALUES, authority, broker, run
 from tests.net.secured import client_of, closed
 
@@ -266,6 +268,30 @@ def test_refusals_take_as_long_whether_or_not_there_is_something(authority):
             there = await median("SELECT * FROM quote WHERE secret = 42")
             absent = await median("SELECT * FROM nothing WHERE secret = 42")
             assert 1 / 5 < there / absent < 5
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT * FROM quote WHERE secret > 123", "SELECT * FROM quote WHERE price > 123"]
+)
+def test_a_text_is_not_answered_sooner_because_somebody_else_has_said_it(
+    authority, monkeypatch, text
+):
+    """Granted or not, it is read anew for each identity: that is most of the time."""
+    read = []
+    monkeypatch.setattr(serving, "parse", lambda text: (read.append(text), parse(text))[1])
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            for who, times in ((root, 1), (root, 1), (alice, 2), (alice, 2)):
+                with contextlib.suppress(NotAllowed):
+                    await who.subscribe(text)
+                assert read.count(text) == times
 
     run(test())
 
