@@ -37,6 +37,8 @@ TEXTS = [
     "SELECT MIN(price) FROM quote WHERE price BETWEEN 1 AND 9 HAVING moved(MIN(secret), by => 1)",
     "SELECT DISTINCT secret FROM quote WHERE price BETWEEN 1 AND 100",
     "SELECT quote.price, trade.price FROM quote JOIN trade ON quote.secret = trade.price",
+    "SELECT quote.price, trade.price FROM quote JOIN trade ON quote.price = trade.price",
+    "SELECT quote.price, trade.price FROM trade JOIN quote ON quote.price = trade.price",
     "SELECT * FROM quote WHERE price > 1 THEN SELECT * FROM quote WHERE secret = 42",
     "SELECT * FROM trade",
     "SELECT * WHERE secret = 42",
@@ -311,6 +313,39 @@ def test_answers_of_others_names_are_the_same_as_of_none(authority):
                     await dave.set(name, {"p": 2})
                 said.append(str(found.value).replace(name, "NAME"))
             assert said[0] == said[1]
+
+    run(test())
+
+
+def test_what_may_not_be_published_is_not_where_kernels_read_events(authority):
+    """Of a type that is no table: whether that may be is asked once, of a form."""
+    grants = """
+[[grants]]
+who = ["alice"]
+may = ["publish"]
+on = ["plain"]
+attributes = ["x"]
+
+[[grants]]
+who = ["bob"]
+may = ["subscribe"]
+on = ["*"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with (
+            closed(authority, grants) as server,
+            client_of(server, authority.token("alice")) as alice,
+            client_of(server, authority.token("bob")) as bob,
+        ):
+            s = await bob.subscribe("SELECT *")
+            for name, attributes in (("plain", {"x": 1, "secret": 2}), ("other", {"x": 1})):
+                for _ in range(2):
+                    with pytest.raises(NotAllowed):
+                        await alice.publish_many([dl.Event(name, attributes)] * 100)
+            await alice.publish(dl.Event("plain", {"x": 3}))
+            assert (await s.next(5)).values == {"x": 3}
 
     run(test())
 
