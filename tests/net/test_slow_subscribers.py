@@ -16,6 +16,7 @@ import pytest
 
 import driftline as dl
 from driftline.client.client import Client
+from driftline.net import connection
 from driftline.net.server import Server
 from tests.net.here import eventually, served
 from tests.net.processes import BrokerProcess, Brokers
@@ -187,6 +188,29 @@ def test_one_that_blocks_and_comes_again_before_it_was_missed_holds_nobody_back(
                 assert not server.holding.blocking
                 await asyncio.wait_for(_publish(writing, "held", 0, 10), 10)
             await slow.close()
+
+    run(main)
+
+
+def test_a_connection_that_was_ended_is_gone_although_nobody_reads_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else whoever comes again and again under one name would have all there may be."""
+    monkeypatch.setattr(connection, "LINGER", 0.3)
+
+    async def main() -> None:
+        async with served() as server, client(server) as writing:
+            stopped = []
+            for _ in range(3):
+                slow = await client(server, name="slow", reconnect=False).open()
+                stopped.append(slow)
+                publishing = await _held(server, slow, writing)
+                publishing.cancel()
+            async with client(server, name="slow"):
+                await eventually(lambda: len(server.connections) == 2)
+            for slow in stopped:
+                _stop(slow, False)
+                await slow.close()
 
     run(main)
 
