@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from driftline.broker.access import Anyone, Granted
 from driftline.broker.grants import grants_of
 from driftline.broker.letters import Letter
 from driftline.errors import NotAllowed
+from driftline.net.authority import sign_token
 from driftline.net.server import Server
 from driftline.net.withheld import is_withheld
 from tests.access.test_matrix import ROOT
@@ -448,5 +450,38 @@ def test_counters_do_not_tell_whether_something_that_cannot_be_seen_has_changed(
 
             # What it was already, and something else.
             assert await advance(1) == await advance(2)
+
+    run(test())
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "expired"])
+def test_who_may_not_be_there_any_more_lets_nobody_wait(authority, how):
+    """Whether it reads that or not."""
+    holds = """
+[[grants]]
+who = ["alice"]
+may = ["subscribe", "hold"]
+on = ["quote"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with granting(authority, holds) as (server, reload):
+            now = time.time() - (8.0 if how == "expired" else 0.0)  # Clocks may differ by five.
+            token = sign_token(authority.folder, "alice", now, 5.0)
+            alice = client_of(server, token, reconnect=False)
+            async with alice, client_of(server, authority.token("root")) as root:
+                policy = {"overflow": "block", "limit": 10}
+                await alice.subscribe("SELECT * FROM quote", policy=policy)
+                line = alice._talk.channel._line
+                line.hold(True)
+                events = [dl.Event("quote", {"pad": "x" * 2000})] * 5000
+                publishing = asyncio.create_task(root.publish_many(events))
+                await eventually(lambda: bool(server.holding.blocking))
+                if how == "withdrawn":
+                    reload(ALICE.format(seen=LESS))
+                await publishing
+                assert not server.holding.blocking
+                line.hold(False)
 
     run(test())
