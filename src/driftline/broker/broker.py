@@ -389,8 +389,10 @@ class Broker:
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None
-        if says is not None and self._interested(says, ""):
-            return [Reply(party, asked.request, interested=True)]
+        if isinstance(asked, Interested):
+            known = self.links.interested(asked.says, "")
+            if known or (not asked.elsewhere and self.edge.interested(asked.says)):
+                return [Reply(party, asked.request, interested=True)]
         links = self.links.listeners()
         return self._ask(party, asked.request, asked.within, now, says, links)
 

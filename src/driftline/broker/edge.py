@@ -312,6 +312,11 @@ class Edge:
         self._plain.advance(at, env)
         self._steps.advance(at, env)
 
+    @property
+    def standings(self) -> list[Standing]:
+        """All subscriptions, as they stand."""
+        return [*self._standing.values()]
+
     def interested(self, says: Advertisement) -> bool:
         """Could some of what is advertised satisfy somebody here? May say yes too often."""
         return any(

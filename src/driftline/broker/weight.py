@@ -2,7 +2,8 @@
 
 Parts of conditions that no index answers are judged one by one for each event of the type, columns
 that are computed are so for each event that is told, and of very many alternatives, comparisons,
-columns or values in lists each is kept by itself. Who asks for much of that lets all others wait, so there is a limit.
+columns or values in lists each is kept by itself. Who asks for much of that lets all others wait,
+so there is a limit.
 
     >>> from driftline.language.sql import parse
     >>> def weight(text: str, **params: float) -> int:
