@@ -298,6 +298,25 @@ def test_a_text_is_not_answered_sooner_because_somebody_else_has_said_it(
     run(test())
 
 
+def test_what_is_for_operators_is_for_nobody_else(authority):
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("ops")) as ops,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            for ask in ("status", "metrics"):
+                assert await getattr(ops, ask)()
+                with pytest.raises(NotAllowed, match="operate this broker"):
+                    await getattr(alice, ask)()
+            for change in (alice.peer("other", "127.0.0.1:1"), alice.peer("other")):
+                with pytest.raises(NotAllowed, match="operate this broker"):
+                    await change
+            assert not server.links
+
+    run(test())
+
+
 def test_answers_of_others_names_are_the_same_as_of_none(authority):
     async def test() -> None:
         async with (

@@ -138,6 +138,59 @@ def test_counters_say_nothing_of_what_may_not_be_asked_for_any_more(authority):
     run(test())
 
 
+def test_nothing_is_done_by_its_name_with_what_may_not_be_asked_for_any_more(authority):
+    """But to end it; and what is shown of it says nothing of what it was asked about."""
+    text = "SELECT * FROM quote WHERE secret > :p"
+
+    async def test() -> None:
+        async with granting(authority, ALICE.format(seen=BOTH)) as (server, reload):
+            async with client_of(server, authority.token("alice")) as alice:
+                await alice.durables.keep("probe", text, {"p": 40})
+            # Where it may be moved, but not be told.
+            moved = ALICE.replace('"subscribe", "set"', '"set"').format(seen=BOTH)
+            reload(ALICE.format(seen=LESS) + moved)
+            async with (
+                client_of(server, authority.token("root")) as root,
+                client_of(server, authority.token("alice")) as alice,
+            ):
+                await root.publish(quote("q1", 50))
+                shown = await alice.durables.get("probe")
+                assert (shown.kept, shown.next, shown.matched) == (0, 0, 0)
+                for ask in (
+                    alice.explain("probe", quote("q2", 50)),
+                    alice.set("probe", {"p": 10}),
+                    alice.durables.keep("probe", text, {"p": 10}),
+                    alice.subscribe(text, {"p": 40}, durable="probe"),
+                    alice.durables.dead("probe"),
+                    alice.durables.redeliver("probe"),
+                ):
+                    with pytest.raises(NotAllowed, match="secret"):
+                        await ask
+                await alice.durables.drop("probe")
+
+    run(test())
+
+
+def test_what_may_not_be_moved_any_more_stays_where_it_is(authority):
+    async def test() -> None:
+        text = "SELECT * FROM quote WHERE price > :p"
+        async with granting(authority, ALICE.format(seen=BOTH)) as (server, reload):
+            async with client_of(server, authority.token("alice")) as alice:
+                await alice.durables.keep("mine", text, {"p": 40})
+            reload(ALICE.replace('"subscribe", "set"', '"subscribe"').format(seen=BOTH))
+            async with client_of(server, authority.token("alice")) as alice:
+                for ask in (
+                    alice.set("mine", {"p": 10}),
+                    alice.durables.keep("mine", text, {"p": 10}),
+                    alice.durables.keep("mine", "SELECT * FROM quote"),
+                ):
+                    with pytest.raises(NotAllowed, match="move what it asks of"):
+                        await ask
+                assert (await alice.durables.get("mine")).params == {"p": 40}
+
+    run(test())
+
+
 # Dead letters
 
 
