@@ -19,6 +19,7 @@ from driftline.errors import NotAllowed
 from driftline.net.authority import sign_token
 from driftline.net.server import Server
 from driftline.net.withheld import is_withheld
+from driftline.wire import asking
 from tests.access.test_matrix import ROOT
 from tests.handlers.receiver import Receiver, status
 from tests.net.here import configured, eventually, served
@@ -140,6 +141,7 @@ def test_counters_say_nothing_of_what_may_not_be_asked_for_any_more(authority):
 
 def test_nothing_is_done_by_its_name_with_what_may_not_be_asked_for_any_more(authority):
     """But to end it; and what is shown of it says nothing of what it was asked about."""
+    plain = "SELECT * FROM quote"
     text = "SELECT * FROM quote WHERE secret > :p"
 
     async def test() -> None:
@@ -161,6 +163,8 @@ def test_nothing_is_done_by_its_name_with_what_may_not_be_asked_for_any_more(aut
                     alice.set("probe", {"p": 10}),
                     alice.durables.keep("probe", text, {"p": 10}),
                     alice.subscribe(text, {"p": 40}, durable="probe"),
+                    # By a text that she may say, to be told of what there is.
+                    alice._talk.ask(asking.Subscribe, 9, plain, durable="probe", as_it_is=True),
                     alice.durables.dead("probe"),
                     alice.durables.redeliver("probe"),
                 ):
