@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import time
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 import driftline as dl
-from driftline.errors import DriftlineError, LanguageError, NotAllowed, NotSupported
+from driftline.errors import DriftlineError, InvalidValue, LanguageError, NotAllowed, NotSupported
 from driftline.language.sql import parse
+from driftline.net import serving
 from tests.access.test_matrix import VALUES, authority, broker, run
 from tests.net.secured import client_of, closed
 
@@ -35,6 +37,8 @@ TEXTS = [
     "SELECT MIN(price) FROM quote WHERE price BETWEEN 1 AND 9 HAVING moved(MIN(secret), by => 1)",
     "SELECT DISTINCT secret FROM quote WHERE price BETWEEN 1 AND 100",
     "SELECT quote.price, trade.price FROM quote JOIN trade ON quote.secret = trade.price",
+    "SELECT quote.price, trade.price FROM quote JOIN trade ON quote.price = trade.price",
+    "SELECT quote.price, trade.price FROM trade JOIN quote ON quote.price = trade.price",
     "SELECT * FROM quote WHERE price > 1 THEN SELECT * FROM quote WHERE secret = 42",
     "SELECT * FROM trade",
     "SELECT * WHERE secret = 42",
@@ -76,6 +80,63 @@ def test_no_text_asks_about_what_is_denied(authority):
                 # An explanation knows the event that was given, and nothing else.
                 said = await plain.explain(dl.Event("quote", {"price": 5.0}))
                 assert "secret" not in str(said)
+
+    run(test())
+
+
+@pytest.mark.parametrize("secrets", [(42, 42), (43, 44)], ids=["as it was", "changed"])
+def test_a_change_that_cannot_be_seen_leaves_no_trace(authority, secrets):
+    """Neither in what waits, nor in the numbers that can be said to be had, nor in counters."""
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            await root.publish(dl.Event("quote", VALUES))
+            await alice.durables.keep("away", "SELECT * FROM quote", rows=True)
+            durable = {"rows": True, "durable": "told", "ack": "manual"}
+            told = await alice.subscribe("SELECT * FROM quote", **durable)
+            await alice.subscribe("SELECT * FROM quote", rows=True)
+            before = (await alice.attach("away")).kept_up_to
+            for secret in secrets:
+                await root.publish(dl.Event("quote", {**VALUES, "secret": secret}))
+            # Told again, as after a lost connection.
+            await told.detach()
+            await alice.subscribe("SELECT * FROM quote", **durable)
+            await alice.confirm()
+            assert (await alice.attach("away")).kept_up_to == before
+            for one in (await alice._status(False, others=True))["mine"]:
+                assert (one["waiting"], one["suppressed"]) == (int("durable" in one), 2), one
+            for number in range(before + 1, server.broker.last_number + 1):
+                with pytest.raises(InvalidValue, match="one that this subscription was told"):
+                    await alice.durables.had("away", number)
+
+    run(test())
+
+
+@pytest.mark.parametrize("who", ["root", "alice"])
+def test_who_crosses_again_is_told_again_whatever_may_be_seen(authority, who):
+    """With the same values: that it was below in between is news."""
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token(who)) as mine,
+        ):
+            s = await mine.subscribe(
+                "SELECT * FROM quote WHERE crossed(price, above => 4, clear => 3)"
+            )
+            for price in (5, 2, 5, 2, 5):
+                await root.publish(dl.Event("quote", {**VALUES, "price": price}))
+            told = [await s.next(5) for _ in range(3)]
+            assert [(one.kind, one.values["price"]) for one in told] == [
+                ("enter", 5),
+                ("change", 5),
+                ("change", 5),
+            ]
 
     run(test())
 
@@ -213,6 +274,49 @@ def test_refusals_take_as_long_whether_or_not_there_is_something(authority):
     run(test())
 
 
+@pytest.mark.parametrize(
+    "text", ["SELECT * FROM quote WHERE secret > 123", "SELECT * FROM quote WHERE price > 123"]
+)
+def test_a_text_is_not_answered_sooner_because_somebody_else_has_said_it(
+    authority, monkeypatch, text
+):
+    """Granted or not, it is read anew for each identity: that is most of the time."""
+    read = []
+    monkeypatch.setattr(serving, "parse", lambda text: (read.append(text), parse(text))[1])
+
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("root")) as root,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            for who, times in ((root, 1), (root, 1), (alice, 2), (alice, 2)):
+                with contextlib.suppress(NotAllowed):
+                    await who.subscribe(text)
+                assert read.count(text) == times
+
+    run(test())
+
+
+def test_what_is_for_operators_is_for_nobody_else(authority):
+    async def test() -> None:
+        async with (
+            broker(authority) as server,
+            client_of(server, authority.token("ops")) as ops,
+            client_of(server, authority.token("alice")) as alice,
+        ):
+            for ask in ("status", "metrics"):
+                assert await getattr(ops, ask)()
+                with pytest.raises(NotAllowed, match="operate this broker"):
+                    await getattr(alice, ask)()
+            for change in (alice.peer("other", "127.0.0.1:1"), alice.peer("other")):
+                with pytest.raises(NotAllowed, match="operate this broker"):
+                    await change
+            assert not server.links
+
+    run(test())
+
+
 def test_answers_of_others_names_are_the_same_as_of_none(authority):
     async def test() -> None:
         async with (
@@ -228,6 +332,39 @@ def test_answers_of_others_names_are_the_same_as_of_none(authority):
                     await dave.set(name, {"p": 2})
                 said.append(str(found.value).replace(name, "NAME"))
             assert said[0] == said[1]
+
+    run(test())
+
+
+def test_what_may_not_be_published_is_not_where_kernels_read_events(authority):
+    """Of a type that is no table: whether that may be is asked once, of a form."""
+    grants = """
+[[grants]]
+who = ["alice"]
+may = ["publish"]
+on = ["plain"]
+attributes = ["x"]
+
+[[grants]]
+who = ["bob"]
+may = ["subscribe"]
+on = ["*"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with (
+            closed(authority, grants) as server,
+            client_of(server, authority.token("alice")) as alice,
+            client_of(server, authority.token("bob")) as bob,
+        ):
+            s = await bob.subscribe("SELECT *")
+            for name, attributes in (("plain", {"x": 1, "secret": 2}), ("other", {"x": 1})):
+                for _ in range(2):
+                    with pytest.raises(NotAllowed):
+                        await alice.publish_many([dl.Event(name, attributes)] * 100)
+            await alice.publish(dl.Event("plain", {"x": 3}))
+            assert (await s.next(5)).values == {"x": 3}
 
     run(test())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,8 +16,10 @@ from driftline.broker.access import Anyone, Granted
 from driftline.broker.grants import grants_of
 from driftline.broker.letters import Letter
 from driftline.errors import NotAllowed
+from driftline.net.authority import sign_token
 from driftline.net.server import Server
 from driftline.net.withheld import is_withheld
+from driftline.wire import asking
 from tests.access.test_matrix import ROOT
 from tests.handlers.receiver import Receiver, status
 from tests.net.here import configured, eventually, served
@@ -132,6 +135,62 @@ def test_counters_say_nothing_of_what_may_not_be_asked_for_any_more(authority):
                     assert {"matched", "evaluated", "waiting", "suppressed"} <= counts.keys()
                     assert not any(counts.values()), counts
                     assert (of["plain"]["matched"], of["plain"]["waiting"]) == (at, at)
+
+    run(test())
+
+
+def test_nothing_is_done_by_its_name_with_what_may_not_be_asked_for_any_more(authority):
+    """But to end it; and what is shown of it says nothing of what it was asked about."""
+    plain = "SELECT * FROM quote"
+    text = "SELECT * FROM quote WHERE secret > :p"
+
+    async def test() -> None:
+        async with granting(authority, ALICE.format(seen=BOTH)) as (server, reload):
+            async with client_of(server, authority.token("alice")) as alice:
+                await alice.durables.keep("probe", text, {"p": 40})
+            # Where it may be moved, but not be told.
+            moved = ALICE.replace('"subscribe", "set"', '"set"').format(seen=BOTH)
+            reload(ALICE.format(seen=LESS) + moved)
+            async with (
+                client_of(server, authority.token("root")) as root,
+                client_of(server, authority.token("alice")) as alice,
+            ):
+                await root.publish(quote("q1", 50))
+                shown = await alice.durables.get("probe")
+                assert (shown.kept, shown.next, shown.matched) == (0, 0, 0)
+                for ask in (
+                    alice.explain("probe", quote("q2", 50)),
+                    alice.set("probe", {"p": 10}),
+                    alice.durables.keep("probe", text, {"p": 10}),
+                    alice.subscribe(text, {"p": 40}, durable="probe"),
+                    # By a text that she may say, to be told of what there is.
+                    alice._talk.ask(asking.Subscribe, 9, plain, durable="probe", as_it_is=True),
+                    alice.durables.dead("probe"),
+                    alice.durables.redeliver("probe"),
+                ):
+                    with pytest.raises(NotAllowed, match="secret"):
+                        await ask
+                await alice.durables.drop("probe")
+
+    run(test())
+
+
+def test_what_may_not_be_moved_any_more_stays_where_it_is(authority):
+    async def test() -> None:
+        text = "SELECT * FROM quote WHERE price > :p"
+        async with granting(authority, ALICE.format(seen=BOTH)) as (server, reload):
+            async with client_of(server, authority.token("alice")) as alice:
+                await alice.durables.keep("mine", text, {"p": 40})
+            reload(ALICE.replace('"subscribe", "set"', '"subscribe"').format(seen=BOTH))
+            async with client_of(server, authority.token("alice")) as alice:
+                for ask in (
+                    alice.set("mine", {"p": 10}),
+                    alice.durables.keep("mine", text, {"p": 10}),
+                    alice.durables.keep("mine", "SELECT * FROM quote"),
+                ):
+                    with pytest.raises(NotAllowed, match="move what it asks of"):
+                        await ask
+                assert (await alice.durables.get("mine")).params == {"p": 40}
 
     run(test())
 
@@ -448,5 +507,38 @@ def test_counters_do_not_tell_whether_something_that_cannot_be_seen_has_changed(
 
             # What it was already, and something else.
             assert await advance(1) == await advance(2)
+
+    run(test())
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "expired"])
+def test_who_may_not_be_there_any_more_lets_nobody_wait(authority, how):
+    """Whether it reads that or not."""
+    holds = """
+[[grants]]
+who = ["alice"]
+may = ["subscribe", "hold"]
+on = ["quote"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with granting(authority, holds) as (server, reload):
+            now = time.time() - (8.0 if how == "expired" else 0.0)  # Clocks may differ by five.
+            token = sign_token(authority.folder, "alice", now, 5.0)
+            alice = client_of(server, token, reconnect=False)
+            async with alice, client_of(server, authority.token("root")) as root:
+                policy = {"overflow": "block", "limit": 10}
+                await alice.subscribe("SELECT * FROM quote", policy=policy)
+                line = alice._talk.channel._line
+                line.hold(True)
+                events = [dl.Event("quote", {"pad": "x" * 2000})] * 5000
+                publishing = asyncio.create_task(root.publish_many(events))
+                await eventually(lambda: bool(server.holding.blocking))
+                if how == "withdrawn":
+                    reload(ALICE.format(seen=LESS))
+                await publishing
+                assert not server.holding.blocking
+                line.hold(False)
 
     run(test())

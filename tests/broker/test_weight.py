@@ -54,6 +54,8 @@ def test_what_an_index_answers_weighs_nothing(text):
         ("SELECT x * y AS z FROM q", 3),
         (f"SELECT * FROM q WHERE x IN ({', '.join(map(str, range(160)))})", 10),
         ("SELECT * FROM q WHERE " + " OR ".join(f"x > {n} AND y = {n}" for n in range(32)), 2),
+        ("SELECT * FROM q WHERE " + " AND ".join(f"x{n} > {n}" for n in range(160)), 10),
+        (f"SELECT {', '.join(f'x AS x{n}' for n in range(160))} FROM q", 10),
         ("SELECT MIN(x) FROM q WHERE x * y > 3", 5),
         ("SELECT * FROM a WHERE x * y > 3 THEN SELECT * FROM b WHERE x * y > 3", 10),
         ("SELECT a.x FROM a JOIN b ON a.x = b.x AND a.y < b.y WHERE a.x * b.y > 3", 8),

@@ -18,7 +18,7 @@ from driftline.errors import NotAllowed
 from driftline.model.scope import Scope
 from driftline.model.standing import Standing
 from driftline.net import counting, keeping, turns
-from tests.net.here import address, served
+from tests.net.here import address, configured, served
 from tests.net.secured import Authority, client_of, closed
 from tests.net.serving import broker, client, run
 
@@ -357,17 +357,26 @@ def test_what_waits_and_may_be_seen_is_counted_in_turns(
         '"op"]\nmay = ["operate"]',
         '"feed"]\nmay = ["publish", "declare"]\non = ["*"]\nattributes = ["*"]',
     )
+    granted = hidden.replace('attributes = ["k", "x"]', 'attributes = ["*"]', 1)
+    assert granted != hidden
 
     async def test() -> None:
-        authority = Authority(tmp_path)
-        async with closed(authority, hidden) as server:
-            feed = client_of(server, authority.token("feed"))
-            async with feed, client_of(server, authority.token("alice")) as alice:
+        authority = Authority(tmp_path / "keys")
+        file = tmp_path / "access.toml"
+        file.write_text(granted)
+        said = {"access": str(file), "tokens": authority.tokens()}
+        async with served(**said) as server:
+            alice = client_of(server, authority.token("alice"))
+            async with client_of(server, authority.token("feed")) as feed, alice:
                 await feed.declare("t", "k")
                 await alice.durables.keep("d", "SELECT * FROM t WHERE k < 9", rows=True)
-                # A snapshot without rows; then every other change is of what may not be seen.
+                # A snapshot without rows; then every other change is of what may not be seen later.
                 for n in range(400):
                     await feed.publish(dl.Event("t", {"k": 1, "x": n // 2, "secret": n}))
+            file.write_text(hidden)
+            server.reload(configured(**said))
+            alice = client_of(server, authority.token("alice"))
+            async with client_of(server, authority.token("feed")) as feed, alice:
                 before = (await alice.durables.get("d")).kept
                 monkeypatch.setattr(turns, "SECONDS", 1e-9)
                 task = asyncio.create_task(alice.durables.get("d"))
@@ -378,5 +387,27 @@ def test_what_waits_and_may_be_seen_is_counted_in_turns(
                 assert found.kept == before == 201
                 (party,) = server.durables.of("alice")
                 assert server.edge.parties[party].kept == 401
+
+    run(test)
+
+
+def test_who_shows_nothing_does_not_see_what_others_ask_for_who_show_nothing(
+    tmp_path: Path,
+) -> None:
+    access = """
+[[grants]]
+who = ["anyone"]
+may = ["subscribe"]
+on = ["q"]
+attributes = ["*"]
+"""
+
+    async def test() -> None:
+        async with closed(Authority(tmp_path), access) as server:
+            async with client_of(server) as one, client_of(server) as another:
+                await one.subscribe("SELECT x FROM q WHERE x > :least", {"least": 7})
+                await another.subscribe("SELECT k FROM q")
+                (mine,) = (await another._status(True, others=True))["mine"]
+                assert mine["text"] == "SELECT k FROM q"
 
     run(test)

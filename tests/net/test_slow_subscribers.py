@@ -16,8 +16,11 @@ import pytest
 
 import driftline as dl
 from driftline.client.client import Client
-from tests.net.here import eventually
+from driftline.net import connection
+from driftline.net.server import Server
+from tests.net.here import eventually, served
 from tests.net.processes import BrokerProcess, Brokers
+from tests.net.serving import client
 
 PAD = "x" * 2000
 STORM = 200
@@ -158,6 +161,56 @@ def test_one_that_blocks_and_is_gone_holds_nobody_back(broker: BrokerProcess) ->
             assert not publishing.done()
             await slow.close()
             await asyncio.wait_for(publishing, 30)
+
+    run(main)
+
+
+async def _held(server: Server, slow: Client, writing: Client) -> asyncio.Task[None]:
+    """Somebody who publishes, and waits for one that must not lose anything and does not read."""
+    await slow.subscribe("SELECT * FROM held", policy={"overflow": "block", "limit": 10})
+    _stop(slow, True)
+    publishing = asyncio.create_task(_publish(writing, "held", 0, EVENTS))
+    await eventually(lambda: bool(server.holding.blocking))
+    return publishing
+
+
+def test_one_that_blocks_and_comes_again_before_it_was_missed_holds_nobody_back() -> None:
+    """Neither while its old connection stands still, nor when that takes what it was sent."""
+
+    async def main() -> None:
+        async with served() as server, client(server) as writing:
+            slow = await client(server, name="slow", reconnect=False).open()
+            publishing = await _held(server, slow, writing)
+            async with client(server, name="slow"):
+                await asyncio.wait_for(publishing, 30)
+                _stop(slow, False)
+                await eventually(lambda: len(server.connections) == 2)
+                assert not server.holding.blocking
+                await asyncio.wait_for(_publish(writing, "held", 0, 10), 10)
+            await slow.close()
+
+    run(main)
+
+
+def test_a_connection_that_was_ended_is_gone_although_nobody_reads_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else whoever comes again and again under one name would have all there may be."""
+    monkeypatch.setattr(connection, "LINGER", 0.3)
+
+    async def main() -> None:
+        async with served() as server, client(server) as writing:
+            stopped = []
+            for _ in range(3):
+                slow = await client(server, name="slow", reconnect=False).open()
+                stopped.append(slow)
+                publishing = await _held(server, slow, writing)
+                publishing.cancel()
+            async with client(server, name="slow"):
+                await eventually(lambda: len(server.connections) == 2)
+            for slow in stopped:
+                _stop(slow, False)
+                await slow.close()
 
     run(main)
 

@@ -18,11 +18,13 @@ from driftline.model.advertisement import Advertisement
 from driftline.model.covering import Statement
 from driftline.model.event import ENVELOPE
 from driftline.model.expression import Attribute, Expression
+from driftline.model.notification import NotificationKind
 from driftline.model.pattern import Pattern
 from driftline.model.remember import remembered
 from driftline.model.subscription import Crossed, Moved, Subscription
 from driftline.model.variables import walk
-from driftline.model.view import View
+from driftline.model.view import View, ViewKind
+from driftline.stateful.news import News, Values, value_key
 
 
 class Access(Protocol):
@@ -218,6 +220,39 @@ def may_be_told(access: Access, party: str, statement: Statement) -> bool:
     except NotAllowed:
         return False
     return True
+
+
+def seen_news(
+    access: Access, party: str, statement: Statement, news: Collection[News]
+) -> Collection[News]:
+    """What a view tells, without changes of nothing that its party may see.
+
+    They do not wait for it either: how much does, and up to which number, would tell of them.
+    """
+    if not shows_rows(statement):
+        return news
+    assert isinstance(statement, View)
+    names = access.sight(party, statement.source, kept=True)
+    return news if names.is_all else [one for one in news if not is_unseen(one, names)]
+
+
+def shows_rows(statement: Statement) -> bool:
+    """Does it tell of rows whatever its party may see of them?
+
+    That something moved or crossed is told for itself: all that it depends on may be seen.
+    """
+    return isinstance(statement, View) and statement.of is ViewKind.ROWS and not statement.columns
+
+
+def is_unseen(news: News, names: Names) -> bool:
+    """Is it a change, of nothing that has one of these names?"""
+    if news.kind is not NotificationKind.CHANGE or news.old is None:
+        return False
+    return _seen(news.values, names) == _seen(news.old, names)
+
+
+def _seen(values: Values, names: Names) -> dict[str, object]:
+    return {name: value_key(value) for name, value in values.items() if name in names}
 
 
 def is_kept(statement: Statement) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Series
 from functools import partial
 
-from driftline.broker.access import Access, Anyone
+from driftline.broker.access import Access
 from driftline.broker.advertising import Advertising
 from driftline.broker.asking import Asking
 from driftline.broker.carrying import Carrying
@@ -105,7 +105,6 @@ class Broker:
         assert 0 <= moment < MOMENTS
         self.name = name
         self.settings = settings or Settings()
-        self.access: Access = Anyone()
         self._counter = incarnation << COUNTED_BITS | moment << MOMENT_SHIFT
         self._puts: dict[Key, object] = {}
         put = self._puts.__setitem__ if self.settings.stores else _put_nowhere
@@ -390,8 +389,10 @@ class Broker:
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
         says = asked.says if isinstance(asked, Interested) else None
-        if says is not None and self._interested(says, ""):
-            return [Reply(party, asked.request, interested=True)]
+        if isinstance(asked, Interested):
+            known = self.links.interested(asked.says, "")
+            if known or (not asked.elsewhere and self.edge.interested(asked.says)):
+                return [Reply(party, asked.request, interested=True)]
         links = self.links.listeners()
         return self._ask(party, asked.request, asked.within, now, says, links)
 
@@ -461,6 +462,15 @@ class Broker:
     def at(self) -> int:
         """See `Outward`."""
         return self._count()
+
+    @property
+    def access(self) -> Access:
+        """Who may do what."""
+        return self.edge.access
+
+    @access.setter
+    def access(self, access: Access) -> None:
+        self.edge.access = access
 
     @property
     def last_number(self) -> int:

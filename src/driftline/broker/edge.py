@@ -8,11 +8,12 @@ event once, whichever of its subscriptions it satisfies [SIENA §3.5]; what wait
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from driftline.broker.access import Access, Anyone, seen_news
 from driftline.broker.concern import Concern, is_plain
 from driftline.broker.counted import Counted
 from driftline.broker.crowds import Crowds
@@ -76,6 +77,7 @@ class Edge:
         "_standing",
         "_step_of",
         "_steps",
+        "access",
         "concern",
         "counted",
         "crowds",
@@ -90,6 +92,8 @@ class Edge:
         put: Callable[[Key, object], None],
         count: Callable[[], int],
     ) -> None:
+        self.access: Access = Anyone()
+        """What its parties may do, and see."""
         self.parties = Parties(settings, put)
         self.views = Views(count, marked=not settings.alone)
         self.concern = Concern()
@@ -308,6 +312,11 @@ class Edge:
         self._plain.advance(at, env)
         self._steps.advance(at, env)
 
+    @property
+    def standings(self) -> list[Standing]:
+        """All subscriptions, as they stand."""
+        return [*self._standing.values()]
+
     def interested(self, says: Advertisement) -> bool:
         """Could some of what is advertised satisfy somebody here? May say yes too often."""
         return any(
@@ -365,19 +374,24 @@ class Edge:
             if id in self.views:
                 self._put_news(found, id, self.views.take(id, message))
 
-    def _put_news(self, found: dict[str, _Found], id: str, news: tuple[News, ...]) -> None:
+    def _put_news(self, found: dict[str, _Found], id: str, news: Collection[News]) -> None:
+        news = self._seen(id, news)
         if self._counting:
             # What waits for a snapshot may tell something yet.
             self.counted.found(id, None, told=bool(news) or self.views.is_waiting(id))
         if news:
             what = found.setdefault(self._owner[id], _Found())
             what.ids.append(id)
-            what.news[id] = news
+            what.news[id] = tuple(news)
+
+    def _seen(self, id: str, news: Collection[News]) -> Collection[News]:
+        return news and seen_news(self.access, self._owner[id], self._standing[id].statement, news)
 
     def tell(
-        self, id: str, news: list[News], event: Event, origin: str, position: int
+        self, id: str, news: Collection[News], event: Event, origin: str, position: int
     ) -> list[Deliver]:
         """Tell a view's party what came of a snapshot."""
+        news = self._seen(id, news)
         if not news:
             return []
         found = {self._owner[id]: _Found([id], news={id: tuple(news)})}

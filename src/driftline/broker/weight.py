@@ -1,8 +1,9 @@
 """What does a subscription weigh, beyond a plain filter that an index finds?
 
 Parts of conditions that no index answers are judged one by one for each event of the type, columns
-that are computed are so for each event that is told, and of very many alternatives or values in
-lists each is kept by itself. Who asks for much of that lets all others wait, so there is a limit.
+that are computed are so for each event that is told, and of very many alternatives, comparisons,
+columns or values in lists each is kept by itself. Who asks for much of that lets all others wait,
+so there is a limit.
 
     >>> from driftline.language.sql import parse
     >>> def weight(text: str, **params: float) -> int:
@@ -38,7 +39,7 @@ JUDGED = 4
 _LIKE = 16
 """A pattern that is more than a beginning, an end or a part: it is searched for."""
 _KEPT = 16
-"""So many alternatives and values of lists weigh as much as one part that is judged."""
+"""So many comparisons, columns and values of lists weigh as much as one part that is judged."""
 _TEXT, _NUMBER = 7, 1 << 53
 """Longer texts and greater numbers are found by an index, if compared by order, not exactly."""
 _BY_ORDER = (*ORDERINGS, Operator.NE)
@@ -67,8 +68,8 @@ def _weight_of(statement: Statement) -> int:
     assert isinstance(statement, Subscription)
     filters = statement.filters()
     change = () if statement.change is None else statement.change.parts()
-    columns = (column.expression for column in statement.columns)
-    kept = len(filters) + sum(map(_values, filters))
+    columns = [column.expression for column in statement.columns]
+    kept = sum(map(_kept, filters)) + len(columns)
     return kept // _KEPT + sum(map(_judged, filters)) + _computed((*columns, *change))
 
 
@@ -83,8 +84,9 @@ def _of_constraint(one: Constraint) -> int:
     return JUDGED if is_long and one.operator in _BY_ORDER else 0
 
 
-def _values(one: Filter) -> int:
-    return sum(len(part.operand) for part in one.constraints if isinstance(part.operand, tuple))
+def _kept(one: Filter) -> int:
+    values = (len(part.operand) for part in one.constraints if isinstance(part.operand, tuple))
+    return max(1, len(one.constraints)) + sum(values)
 
 
 @remembered

@@ -20,7 +20,8 @@ WRITE_HIGH = 1 << 18
 """From so many bytes on that the system has not taken, a connection is stuffed."""
 UNREAD_MOST = 1 << 20
 """Who leaves so many bytes of replies unread is not listened to until it reads them."""
-
+LINGER = 10.0
+"""So many seconds whoever is to take what was said last has for that."""
 
 _UNREAD = "unread"
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
@@ -250,11 +251,20 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self, why: str) -> None:
-        """Send what is to be sent, and end."""
-        if self._transport is not None:
-            self._why = why
-            self.flush()
-            self._transport.close()
+        """Send what is to be sent, and end: also if the other does not read it."""
+        transport = self._transport
+        if transport is None:
+            return
+        self._why = why
+        self.flush()
+        if not transport.is_closing():
+            transport.close()
+            if self.unsent:
+                asyncio.get_running_loop().call_later(LINGER, self._end, transport)
+
+    def _end(self, transport: asyncio.Transport) -> None:
+        if self._transport is transport:
+            transport.abort()
 
     def abort(self, why: str) -> None:
         """End at once, whatever is to be sent."""

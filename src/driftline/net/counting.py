@@ -115,13 +115,14 @@ def left_of(server: Server, party: str, sight: Sight | None) -> Steps[tuple[int,
 def identity_of_guest(guest: Guest) -> Steps[list[Shown]]:
     """The subscriptions of whose a guest is: of all its connections, and durable ones.
 
-    The first of them, if there are too many to be looked at.
+    The first of them, if there are too many to be looked at. Where only those go by no name who
+    show nothing, each of their connections is somebody else's.
     """
-    server = guest.server
+    server, is_closed = guest.server, guest.server.config.is_closed
     held = (
         (id, one, handle)
         for one in server.guests.values()
-        if one.identity == guest.identity
+        if (one.owner == guest.owner if is_closed else one.identity == guest.identity)
         for handle, id in one.handles.items()
         if server.edge.owner(id) is not None
     )

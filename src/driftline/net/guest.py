@@ -63,7 +63,6 @@ class Guest:
         """Whose it is."""
         self._until = proven.until
         self._expiry: asyncio.TimerHandle | None = None
-        self._expire()
         self.name = name
         """The party that it is."""
         self.owner = owner_of(name)
@@ -94,6 +93,7 @@ class Guest:
         # How much had been heard when it was last looked after, and how often that was nothing new.
         self.heard = 0
         self.silent = 0
+        self._expire()
 
     @property
     def waiting(self) -> int:
@@ -304,6 +304,7 @@ class Guest:
         said = Goodbye(why, again=True, error=NotAuthenticated.__name__)
         self.connection.send(frame(Kind.GOODBYE, encode(said)))
         self.connection.close(why)
+        self.server.gone(self, why)
 
     def eased(self) -> None:
         """See `Service`."""

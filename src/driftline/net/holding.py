@@ -62,8 +62,11 @@ class Holding:
         self._release(JOURNAL)
 
     def check_blocked(self, guest: Guest) -> None:
-        """Hold publishers back while somebody who must not lose anything is full."""
-        if not guest.behind.is_full:
+        """Hold publishers back while somebody who must not lose anything is full.
+
+        Nobody waits for one that has gone, though its connection may still take what it was sent.
+        """
+        if not guest.behind.is_full or self._server.guests.get(guest.name) is not guest:
             self.unblock(guest)
             return
         if not self.blocking:

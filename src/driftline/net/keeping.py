@@ -100,7 +100,7 @@ class Keeping:
         server, serving = self._server, self._serving
         if not asked.durable:
             raise InvalidValue("durable", "a name", show(asked.durable))
-        statement = serving.statement(asked.text, rows=asked.rows)
+        statement = serving.statement(guest, asked.text, rows=asked.rows)
         server.broker.access.subscribe(guest.name, statement)
         standing = Standing.of(statement, serving.params(asked.params), server.clock.now())
         party = durable_of(guest.identity, asked.durable)

@@ -246,6 +246,8 @@ class Server:
         for guest in [*self.guests.values()]:
             guest.goodbye("who may do what has changed", again=True)
             guest.connection.close("who may do what has changed")
+            # Whoever does not read that is told nothing more, and lets nobody wait.
+            self.gone(guest, "who may do what has changed")
         if config.tls is not None:
             # They were believed, or are about to be, by other certificates.
             for stranger in [*self.strangers]:

@@ -39,6 +39,7 @@ from driftline.model.view import View
 from driftline.net.channel import Channel
 from driftline.net.counting import Steps, identity_of_guest, mine_of
 from driftline.net.guest import Guest
+from driftline.net.interest import wanted_here
 from driftline.net.keeping import Keeping, check_kind
 from driftline.net.metrics import metrics_of
 from driftline.net.reading import LETTERS
@@ -50,9 +51,6 @@ from driftline.wire.stream import Kind, frame
 if TYPE_CHECKING:
     from driftline.net.server import Server
 
-# The same text, with other parameters, stands for many: reading it is most of the work. Each takes
-# some hundred times what its letters do.
-_parsed = lru_cache(maxsize=1024)(parse)
 Said: TypeAlias = Statement | Advertisement
 
 
@@ -128,7 +126,7 @@ class Serving:
             raise InvalidValue("handle", "one that is not taken", show(asked.handle))
         limits = self._server.limits
         guest.check_room("subscriptions", len(guest.handles), limits.subscriptions)
-        statement = self.statement(asked.text, rows=asked.rows)
+        statement = self.statement(guest, asked.text, rows=asked.rows)
         self._server.broker.access.subscribe(guest.name, statement)
         policy = Policy.of_options(asked.policy)
         if policy.key is not None:
@@ -233,7 +231,7 @@ class Serving:
 
     def _restate(self, guest: Guest, asked: asking.Restate) -> None:
         id, standing = self._standing(guest, asked.handle)
-        statement = self.statement(asked.text)
+        statement = self.statement(guest, asked.text)
         self._server.broker.access.subscribe(guest.name, statement)
         self._server.broker.access.set(guest.name, statement)
         if guest.behind.blocks(asked.handle):
@@ -326,18 +324,32 @@ class Serving:
         def done(reply: Reply) -> None:
             guest.reply(asked.request, {"interested": reply.interested, "silent": reply.silent})
 
-        self._put(guest, done, lambda name: requests.Interested(name, says, _bounded(asked.within)))
+        def wanted(name: str) -> requests.Request:
+            return requests.Interested(name, says, _bounded(asked.within), elsewhere=True)
 
-    def look(self, guest: Guest, id: str, says: Any) -> None:
-        """Find out whether anybody wants what was advertised, and say so if that is news."""
+        def asking() -> Iterator[None]:
+            if (yield from wanted_here(self._server.edge, says)):
+                guest.reply(asked.request, {"interested": True, "silent": ()})
+            else:
+                self._put(guest, done, wanted)
 
-        def done(reply: Reply) -> None:
-            if guest.advertised.get(id) is not None and guest.advertised[id] != reply.interested:
-                guest.advertised[id] = reply.interested
-                said = encode(Interest(id, reply.interested))
-                guest.connection.send(frame(Kind.TOLD, said))
+        guest.work(asking())
 
-        self._put(guest, done, lambda name: requests.Interested(name, says))
+    def look(self, guest: Guest, id: str, says: Advertisement) -> None:
+        """Find out whether anybody elsewhere wants what was advertised, and say so if that is
+        news.
+        """
+        self._put(
+            guest,
+            lambda reply: self.tell_interest(guest, id, reply.interested),
+            lambda name: requests.Interested(name, says, elsewhere=True),
+        )
+
+    def tell_interest(self, guest: Guest, id: str, interested: bool) -> None:
+        """Say whether anybody wants what was advertised, if that is news."""
+        if guest.advertised.get(id) is not None and guest.advertised[id] != interested:
+            guest.advertised[id] = interested
+            guest.connection.send(frame(Kind.TOLD, encode(Interest(id, interested))))
 
     def _declare(self, guest: Guest, asked: asking.Declare) -> None:
         declaration = TableDeclaration.of(asked.table, asked.key, asked.ticks)
@@ -421,9 +433,10 @@ class Serving:
 
     # What these have in common
 
-    def statement(self, text: str, *, rows: bool = False) -> Statement:
-        """What a text asks for; with `rows`, the live set of these."""
-        found = self._read(partial(_statement, text, rows=rows))
+    def statement(self, guest: Guest, text: str, *, rows: bool = False) -> Statement:
+        """What a text of a guest asks for; with `rows`, the live set of these."""
+        whose = guest.owner if self._server.config.is_closed else ""
+        found = self._read(partial(_statement, text, rows=rows, whose=whose))
         assert not isinstance(found, Advertisement)
         return found
 
@@ -539,8 +552,17 @@ def _packed(one: Any) -> list[object]:
     return [one.text, one.outcome, one.reason, seen, one.decided, parts]
 
 
-def _statement(text: str, *, rows: bool) -> Statement:
-    statement = _parsed(text) if len(text) <= LETTERS else parse(text)
+@lru_cache(maxsize=1024)
+def _parsed(text: str, whose: str) -> Statement:
+    """The same text, with other parameters, stands for many: reading it is most of the work. Each
+    takes some hundred times what its letters do. By whose it is, where that counts: else it could
+    be told from how soon it is answered whether somebody else has said the same.
+    """
+    return parse(text)
+
+
+def _statement(text: str, *, rows: bool, whose: str = "") -> Statement:
+    statement = _parsed(text, whose) if len(text) <= LETTERS else parse(text)
     if rows:
         statement = rows_of(statement)
     check_executable(statement)

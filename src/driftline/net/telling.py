@@ -7,10 +7,10 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from driftline.broker.access import is_kept
+from driftline.broker.access import is_kept, is_unseen, shows_rows
 from driftline.broker.concern import is_plain
 from driftline.broker.edge import Edge
 from driftline.broker.effects import Deliver
@@ -24,7 +24,7 @@ from driftline.model.subscription import Subscription
 from driftline.model.value import Value
 from driftline.model.view import View
 from driftline.net.sight import Sight
-from driftline.stateful.news import News, value_key
+from driftline.stateful.news import News
 from driftline.wire.asking import Notification, encode, pack, pack_all
 from driftline.wire.compact import split_records, write_record
 from driftline.wire.forms import NO_FORM, Form, form_of
@@ -179,23 +179,18 @@ def _visible(
     kept = is_kept(statement)
     types = statement.tables or (event.type,)
     keys_too = all(sight.names(type, kept=kept).is_all for type in types)
+    names = sight.names(types[0], kept=kept)
+    is_of_rows = shows_rows(statement)
     told: list[News] = []
     for one in news:
         values, old = one.values, one.old
+        if is_of_rows and is_unseen(one, names):
+            continue  # It waited when more was granted.
         if not statement.columns:
             values = sight.values(types[0], values, kept=kept)
             old = None if old is None else sight.values(types[0], old, kept=kept)
-            if one.kind is NotificationKind.CHANGE and _same(values, old):
-                continue
         told.append(News(one.kind, values, old, one.keys))
     return tuple(told), keys_too
-
-
-def _same(values: Mapping[str, Value | None], others: Mapping[str, Value | None] | None) -> bool:
-    return others is not None and (
-        {name: value_key(one) for name, one in values.items()}
-        == {name: value_key(one) for name, one in others.items()}
-    )
 
 
 def _at(event: Event) -> int:
