@@ -252,7 +252,7 @@ def test_a_broker_is_refused_what_another_has(driftline, tmp_path):
         ("listen = 'a:b'", (), "a port"),
         ("[limits]\nrate = -1", (), "limits.rate"),
         ("", ("--peer", "x="), "--peer"),
-        ("", ("--peer", "x=a:1:boss"), "address of x"),
+        ("", ("--peer", "x=a:1:boss"), "peers.x.address"),
         ("[tls]\ncertificate = 'a'\nkey = 'b'", ("--listen", "127.0.0.1:0"), "b: No such file"),
     ],
 )
@@ -284,6 +284,13 @@ def test_the_health_address_may_be_in_use_too(driftline, tmp_path):
         assert f"cannot listen on {place}" in ran.err
         # The journal was let go: it is not said to be in use now.
         assert f"cannot listen on {place}" in driftline(*words).err
+
+
+def test_who_gives_one_address_to_two_doors_is_told_which(driftline):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    ran = driftline("serve", "--listen", place, "--health", place)
+    assert (ran.code, f"cannot listen on {place}" in ran.err) == (1, True)
 
 
 def test_help_of_every_command_has_an_example(driftline):
