@@ -226,6 +226,36 @@ def test_a_variable_that_means_nothing_may_have_been_meant():
     assert f"DRIFTLINE_QQ {means_nothing}" in found
 
 
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"health": "127.0.0.1"}, "health"),  # Its port is the one that brokers listen on.
+        ({"http": {"listen": "127.0.0.1:7400"}}, "http.listen"),
+        ({"listen": "0.0.0.0:7480", "health": "127.0.0.1:7480"}, "health"),
+        ({"http": {"listen": "127.0.0.1:7480"}, "health": "127.0.0.1:7480"}, "health"),
+    ],
+)
+def test_two_doors_are_not_at_one_address(said, where):
+    with pytest.raises(InvalidValue, match=f"^{where}: wanted an address that is not that of "):
+        configured.check(config_of(said))
+    configured.check(config_of({"listen": "127.0.0.1:0", "health": "127.0.0.1:0"}))
+
+
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_a_journal_is_a_file_in_a_folder_that_is_there(tmp_path, prefix):
+    configured.check(config_of({"journal": f"{prefix}{tmp_path}/b.journal"}))
+    for journal, why in ((tmp_path, "came a folder"), (tmp_path / "no" / "b", "no such folder")):
+        with pytest.raises(FileRefused, match=why):
+            configured.check(config_of({"journal": f"{prefix}{journal}"}))
+
+
+def test_that_nobody_can_prove_who_they_are_was_perhaps_not_meant():
+    why = "nobody can prove who they are: there are neither [tokens] nor tls.authority"
+    assert why in configured.doubts(config_of({"access": "access.toml"}), {})
+    closed = {"access": "access.toml", "tokens": {"key": "tokens.pub"}}
+    assert why not in configured.doubts(config_of(closed), {})
+
+
 @pytest.mark.parametrize("said", ["tls = 'b.key'", "tls = false", "limits = []"])
 def test_a_table_stays_one_when_the_environment_adds_to_it(write, said):
     environment = {"DRIFTLINE_TLS_KEY": "b.key", "DRIFTLINE_LIMITS_RATE": "5"}
