@@ -12,7 +12,7 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json_line
-from driftline.errors import InvalidValue
+from driftline.errors import DriftlineError, InvalidValue
 
 if TYPE_CHECKING:
     from driftline.net.server import Server
@@ -100,11 +100,12 @@ def serve(
     twice, the address or the journal is in use, or the journal broke; 4 the configuration or the
     journal was refused.
     """
+    from driftline.cli.main import exit_code
     from driftline.gateway.doors import doors_of
     from driftline.net import logs
     from driftline.net.config import read_config
     from driftline.net.configured import check_journal
-    from driftline.net.running import facts_of, run
+    from driftline.net.running import LOG, facts_of, run
 
     given: dict[str, Any] = {"name": name, "listen": listen, "journal": journal, "health": health}
     if http is not None:
@@ -120,13 +121,22 @@ def serve(
 
     def ready(server: Server) -> None:
         facts = facts_of(server)
-        server.log.info("ready", **{**facts, logs.LINE: _line(facts)})
+        # Of addresses on the web the log has no paths: they may be secrets.
+        said = facts | {"health": facts["health"] and f"http://{server.health_address}"}
+        server.log.info("ready", **{**said, logs.LINE: _line(said)})
         if json:
             print_json_line(facts)
 
     again = partial(read_config, config, given)
     doors = doors_of(settings)
-    asyncio.run(run(settings, ready, doors=doors, again=again, with_parent=with_parent))
+    try:
+        asyncio.run(run(settings, ready, doors=doors, again=again, with_parent=with_parent))
+    except DriftlineError as problem:
+        if settings.logs.format != "json":
+            raise
+        # Whoever reads the log as JSON is told why it ended, too.
+        LOG.error("has failed", broker=settings.name, problem=problem)
+        raise typer.Exit(exit_code(problem)) from None
 
 
 def _peer(text: str) -> dict[str, str]:
