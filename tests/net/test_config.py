@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -224,6 +225,16 @@ def test_a_variable_that_means_nothing_may_have_been_meant():
     means_nothing = "is in the environment, and means nothing"
     assert f"DRIFTLINE_LIMITS_RAET {means_nothing}: perhaps DRIFTLINE_LIMITS_RATE?" in found
     assert f"DRIFTLINE_QQ {means_nothing}" in found
+
+
+def test_every_variable_that_the_documents_name_means_something():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+    text = " ".join(page.read_text() for page in pages)
+    named = dict.fromkeys(re.findall(r"DRIFTLINE_[A-Z_]+[A-Z]\b", text), "x")
+    assert len(named) > 10
+    found = configured.doubts(config_of({}), named)
+    assert not [one for one in found if "means nothing" in one]
 
 
 @pytest.mark.parametrize(

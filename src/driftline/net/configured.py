@@ -31,8 +31,9 @@ OTHERS = (
     "TOKEN_FILE",
     "PROFILE",
     "SEED",
-    "CACHE",
+    "CACHE_DIR",
     "EMAIL_PASSWORD",
+    "MQTT_PASSWORD",
     "WEBHOOKS_SECRET",
 )
 """Variables of the environment that are no settings of a broker."""
