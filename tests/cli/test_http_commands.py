@@ -26,8 +26,10 @@ def test_the_steps_one_after_the_other(tmp_path):
     command.chmod(0o755)
     blocks = re.findall(r"```bash\n(.*?)```", HANDBOOK.read_text(), re.DOTALL)
     assert len(blocks) == 2
-    steps = "".join([*blocks, "kill %1\nwait\n"]).replace("7480", str(free_port())).replace(
-        "--name london", f"--name london --listen 127.0.0.1:{free_port()}"
+    steps = (
+        "".join([*blocks, "kill %1\nwait\n"])
+        .replace("7480", str(free_port()))
+        .replace("--name london", f"--name london --listen 127.0.0.1:{free_port()}")
     )
     ran = subprocess.run(
         ["bash", "-e", "-m", "-c", steps],
