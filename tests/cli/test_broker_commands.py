@@ -286,6 +286,13 @@ def test_the_health_address_may_be_in_use_too(driftline, tmp_path):
         assert f"cannot listen on {place}" in driftline(*words).err
 
 
+def test_who_gives_one_address_to_two_doors_is_told_which(driftline):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    ran = driftline("serve", "--listen", place, "--health", place)
+    assert (ran.code, f"cannot listen on {place}" in ran.err) == (1, True)
+
+
 def test_help_of_every_command_has_an_example(driftline):
     for command in ("serve", "pub", "sub", "set", "top", "explain"):
         ran = driftline(command, "--help")

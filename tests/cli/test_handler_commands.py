@@ -146,7 +146,10 @@ def test_each_command_says_what_it_did(london, driftline):
     ran = driftline("durable", "redirect", address, "x", "https://elsewhere.example/in/")
     assert (ran.code, "may go to from here" in ran.err) == (4, True)
     ran = driftline("durable", "redirect", address, "x", "mailto:me@example.org")
-    assert (ran.code, "no webhooks and no e-mail" in ran.err) == (3, True)
+    assert (ran.code, "no e-mail is sent from this broker: it has no [email]" in ran.err) == (
+        3,
+        True,
+    )
     assert driftline("durable", "redirect", address, "x", "--json").data["handler"] == ""
     assert driftline("durable", "redeliver", address, "x").code == 2
     assert driftline("durable", "redeliver", address, "x", "--all").code == 4

@@ -20,13 +20,16 @@ HANDBOOK = Path(__file__).parents[2] / "docs" / "howto" / "http.md"
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not there")
-def test_the_first_steps(tmp_path):
+def test_the_steps_one_after_the_other(tmp_path):
     command = tmp_path / "driftline"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m driftline "$@"\n')
     command.chmod(0o755)
-    block = re.findall(r"```bash\n(.*?)```", HANDBOOK.read_text(), re.DOTALL)[0]
-    steps = block.replace("7480", str(free_port())).replace(
-        "--name london", f"--name london --listen 127.0.0.1:{free_port()}"
+    blocks = re.findall(r"```bash\n(.*?)```", HANDBOOK.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    steps = (
+        "".join([*blocks, "kill %1\nwait\n"])
+        .replace("7480", str(free_port()))
+        .replace("--name london", f"--name london --listen 127.0.0.1:{free_port()}")
     )
     ran = subprocess.run(
         ["bash", "-e", "-m", "-c", steps],
@@ -46,6 +49,8 @@ def test_the_first_steps(tmp_path):
     assert re.search(r"^id: [0-9a-f]+-\d+$", ran.stdout, re.M)
     assert '"values":{"firm":"IBM","price":9.5}' in ran.stdout
     assert "DIS" not in ran.stdout
+    # The event whose envelope is in headers, at the same broker.
+    assert ran.stdout.endswith('{"published":1}')
 
 
 def test_the_settings_are_those_there_are():

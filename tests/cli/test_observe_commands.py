@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import urllib.error
@@ -68,10 +69,35 @@ def test_every_metric_is_explained_and_every_one_explained_is_there(london):
 
 def test_every_event_of_the_logs_that_is_explained_is_said_somewhere():
     table = REFERENCE[REFERENCE.index("| event | level |") :].partition("\n\n")[0]
-    source = "".join(path.read_text() for path in (DOCS.parent / "src/driftline").rglob("*.py"))
+    source = "".join(
+        path.read_text()
+        for package in ("net", "gateway", "handlers", "cli")
+        for path in (DOCS.parent / "src/driftline" / package).glob("*.py")
+    )
     events = re.findall(r"`([^`]+)`", table)
     assert len(events) > 15
     assert [one for one in events if f'"{one}"' not in source] == []
+
+
+def test_why_a_broker_cannot_begin_is_in_its_log_as_json_too(driftline, london):
+    taken = london[0].removeprefix("driftline://")
+    ran = driftline("serve", "--name", "paris", "--listen", taken, "--log-format", "json")
+    *_, last = (json.loads(line) for line in ran.err.splitlines())
+    assert (ran.code, last["event"], last["broker"]) == (1, "has failed", "paris")
+    assert last["problem"] == f"cannot listen on {taken}: address already in use"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_where_a_broker_answers_is_whole_in_its_log(tmp_path, form):
+    words = ("--listen", "127.0.0.1:0", "--health", "127.0.0.1:0", "--log-format", form)
+    running = Running(tmp_path, "serve", "--json", *words)
+    try:
+        place = running.object()["health"].removesuffix("/health")
+        until(lambda: "ready" in running.err)
+        assert place in running.err
+        assert "***" not in running.err
+    finally:
+        running.kill()
 
 
 def test_a_trace_is_shown_where_it_is_told(driftline, tmp_path, london):

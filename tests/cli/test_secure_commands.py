@@ -217,6 +217,15 @@ def test_every_setting_is_shown_with_where_it_comes_from(driftline, handbook, mo
     assert found["tokens.algorithm"] == ("EdDSA", "default")
     assert found["tls.key"][1] == "file"
     assert "secret" not in ran.out
+    options = ("--name", "paris", "--journal", "p.journal", "--peer", "x", "--log-level", "debug")
+    ran = driftline("config", "show", file, *options, "--json")
+    found = {one["name"]: (one["value"], one["origin"]) for one in ran.data}
+    for name, value in (("name", "paris"), ("journal", "p.journal"), ("logs.level", "debug")):
+        assert found[name] == (value, "command line")
+    assert found["peers.x"][1] == "command line"
+    assert found["listen"][1] == "file"
+    ran = driftline("config", "check", file, "--health", "127.0.0.1:7400", "--listen", "127.0.0.1")
+    assert (ran.code, "health: wanted an address" in ran.err) == (4, True)
     ran = driftline("config", "check", file, "--json")
     assert ran.data["closed"] is True
     assert any("DRIFTLINE_LIMITS_RAET" in one for one in ran.data["doubts"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -230,6 +231,46 @@ def test_a_variable_that_means_nothing_may_have_been_meant():
     means_nothing = "is in the environment, and means nothing"
     assert f"DRIFTLINE_LIMITS_RAET {means_nothing}: perhaps DRIFTLINE_LIMITS_RATE?" in found
     assert f"DRIFTLINE_QQ {means_nothing}" in found
+
+
+def test_every_variable_that_the_documents_name_means_something():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+    text = " ".join(page.read_text() for page in pages)
+    named = dict.fromkeys(re.findall(r"DRIFTLINE_[A-Z_]+[A-Z]\b", text), "x")
+    assert len(named) > 10
+    found = configured.doubts(config_of({}), named)
+    assert not [one for one in found if "means nothing" in one]
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"health": "127.0.0.1"}, "health"),  # Its port is the one that brokers listen on.
+        ({"http": {"listen": "127.0.0.1:7400"}}, "http.listen"),
+        ({"listen": "0.0.0.0:7480", "health": "127.0.0.1:7480"}, "health"),
+        ({"http": {"listen": "127.0.0.1:7480"}, "health": "127.0.0.1:7480"}, "health"),
+    ],
+)
+def test_two_doors_are_not_at_one_address(said, where):
+    with pytest.raises(InvalidValue, match=f"^{where}: wanted an address that is not that of "):
+        configured.check(config_of(said))
+    configured.check(config_of({"listen": "127.0.0.1:0", "health": "127.0.0.1:0"}))
+
+
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_a_journal_is_a_file_in_a_folder_that_is_there(tmp_path, prefix):
+    configured.check(config_of({"journal": f"{prefix}{tmp_path}/b.journal"}))
+    for journal, why in ((tmp_path, "came a folder"), (tmp_path / "no" / "b", "no such folder")):
+        with pytest.raises(FileRefused, match=why):
+            configured.check(config_of({"journal": f"{prefix}{journal}"}))
+
+
+def test_that_nobody_can_prove_who_they_are_was_perhaps_not_meant():
+    why = "nobody can prove who they are: there are neither [tokens] nor tls.authority"
+    assert why in configured.doubts(config_of({"access": "access.toml"}), {})
+    closed = {"access": "access.toml", "tokens": {"key": "tokens.pub"}}
+    assert why not in configured.doubts(config_of(closed), {})
 
 
 @pytest.mark.parametrize("said", ["tls = 'b.key'", "tls = false", "limits = []"])

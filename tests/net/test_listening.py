@@ -140,6 +140,25 @@ def test_who_is_not_through_with_tls_in_time_is_turned_away(tls):
     run(test)
 
 
+def test_it_is_said_of_who_leaves_before_the_end_of_tls_that_they_have_left(tls):
+    async def test():
+        with Door(tls.server()) as door:
+            _, writer = await door.knock()
+            writer.close()
+            await eventually(lambda: door.said)
+            ((_, why),) = door.said
+            assert why == "TLS: the other end has closed it"
+
+    run(test)
+
+
+def test_nobody_else_takes_an_address_between_binding_it_and_letting_people_in():
+    (one,) = bound(HERE)
+    with pytest.raises(CannotListen, match="address already in use"):
+        bound(Address("127.0.0.1", one.getsockname()[1]))
+    one.close()
+
+
 def test_a_few_are_let_in_for_each_turn_of_the_loop(tls):
     async def test():
         with Door(tls.server(), most=100) as door:

@@ -359,9 +359,11 @@ def _is_zombie(process):
         return True
 
 
-def test_a_broker_that_cannot_start_is_named_with_its_reason(tmp_path):
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_broker_that_cannot_start_is_named_with_its_reason(tmp_path, form):
     file = tmp_path / "two.toml"
-    file.write_text('[brokers.a]\n[brokers.b]\nlisten = "192.0.2.1:7400"\n')
+    logs = f'[logs]\nformat = "{form}"\n'
+    file.write_text(f'{logs}[brokers.a]\n[brokers.b]\nlisten = "192.0.2.1:7400"\n')
     up = Running(tmp_path, "overlay", "up", file)
     assert up.wait() == 1
     assert "broker b did not start: driftline: cannot listen on 192.0.2.1:7400" in up.err

@@ -57,11 +57,15 @@ def test_brokers_and_clients_speak_over_tls(authority, tls):
             ):
                 await at_b.publish(dl.Event("q", {"x": 1}))
                 assert (await s.next(20)).values == {"x": 1}
-            with pytest.raises(Unreachable, match="certificate verify failed"):
+            with pytest.raises(Unreachable, match=r"certificate verify failed.*by --authority"):
                 async with dl.connect(f"driftlines://{a.address}", within=1):
                     pass
-            with pytest.raises(Unreachable):
+            with pytest.raises(Unreachable, match="perhaps it has TLS: driftlines://"):
                 async with dl.connect(f"driftline://{a.address}", within=1):
+                    pass
+        async with served(name="c") as c:
+            with pytest.raises(Unreachable, match="perhaps it has no TLS: driftline://"):
+                async with dl.connect(f"driftlines://{c.address}", within=1):
                     pass
 
     run(test)

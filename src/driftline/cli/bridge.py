@@ -12,7 +12,7 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import plain, print_facts, print_json, print_json_line, stderr
-from driftline.cli.serve import LogFormat, LogLevel
+from driftline.cli.settings import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from driftline.bridge.running import Bridge

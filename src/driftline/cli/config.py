@@ -10,6 +10,18 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import plain, print_json, print_table, stderr
+from driftline.cli.settings import (
+    AccessOption,
+    FormatOption,
+    HealthOption,
+    HttpOption,
+    JournalOption,
+    LevelOption,
+    ListenOption,
+    NameOption,
+    PeerOption,
+    given_of,
+)
 
 app = typer.Typer(
     help="The configuration of a broker: a file, then the environment, then the command line.\n\n"
@@ -22,18 +34,42 @@ FileArgument = Annotated[
 
 
 @app.command()
-def check(file: FileArgument = None, json: JsonFlag = False) -> None:
+def check(
+    file: FileArgument = None,
+    name: NameOption = None,
+    listen: ListenOption = None,
+    journal: JournalOption = None,
+    access: AccessOption = None,
+    http: HttpOption = None,
+    health: HealthOption = None,
+    peer: PeerOption = None,
+    log_level: LevelOption = None,
+    log_format: FormatOption = None,
+    json: JsonFlag = False,
+) -> None:
     """Read FILE and all that it names (certificates, keys, lists of access) as a broker would.
 
     driftline config check london.toml
 
-    Exit codes: 0 a broker could begin with it, and be believed; 4 not, and why: a certificate that
-    has expired, a key that is another's, a list that cannot be read. What is allowed and perhaps
-    not meant is said on standard error: a certificate that others may not believe.
+    The options are those of `driftline serve`, and count as they do there. Exit codes: 0 a broker
+    could begin with it, and be believed; 4 not, and why: a certificate that has expired, a key that
+    is another's, a list that cannot be read. What is allowed and perhaps not meant is said on
+    standard error: a certificate that others may not believe.
     """
     from driftline.net import configured
 
-    config, _ = configured.read(file)
+    given = given_of(
+        name=name,
+        listen=listen,
+        journal=journal,
+        access=access,
+        http=http,
+        health=health,
+        peer=peer,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    config, _ = configured.read(file, given)
     configured.check(config)
     found = configured.doubts(config, os.environ)
     if json:
@@ -46,14 +82,39 @@ def check(file: FileArgument = None, json: JsonFlag = False) -> None:
 
 
 @app.command()
-def show(file: FileArgument = None, json: JsonFlag = False) -> None:
+def show(
+    file: FileArgument = None,
+    name: NameOption = None,
+    listen: ListenOption = None,
+    journal: JournalOption = None,
+    access: AccessOption = None,
+    http: HttpOption = None,
+    health: HealthOption = None,
+    peer: PeerOption = None,
+    log_level: LevelOption = None,
+    log_format: FormatOption = None,
+    json: JsonFlag = False,
+) -> None:
     """Show every setting as it counts, and where it comes from. Secrets are not among them.
 
-    driftline config show london.toml
+    driftline config show london.toml --listen 127.0.0.1:7401
+
+    The options are those of `driftline serve`, and count as they do there.
     """
     from driftline.net import configured
 
-    settings = [*configured.settings_of(*configured.read(file))]
+    given = given_of(
+        name=name,
+        listen=listen,
+        journal=journal,
+        access=access,
+        http=http,
+        health=health,
+        peer=peer,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    settings = [*configured.settings_of(*configured.read(file, given))]
     if json:
         print_json([one._asdict() for one in settings])
         return

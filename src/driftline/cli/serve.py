@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,77 +11,37 @@ import typer
 
 from driftline.cli.check import JsonFlag
 from driftline.cli.output import print_json_line
-from driftline.errors import InvalidValue
+from driftline.cli.settings import (
+    AccessOption,
+    FormatOption,
+    HealthOption,
+    HttpOption,
+    JournalOption,
+    LevelOption,
+    ListenOption,
+    NameOption,
+    PeerOption,
+    given_of,
+)
+from driftline.errors import DriftlineError
 
 if TYPE_CHECKING:
     from driftline.net.server import Server
-
-
-class LogFormat(StrEnum):
-    """How it is said."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """How much is said on standard error."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 def serve(
     config: Annotated[
         Path | None, typer.Option(help="A TOML file; the options here change what it says.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What the broker is called in the overlay. [default: broker]")
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Port 0 takes any that is free. [default: 127.0.0.1:7400]"
-        ),
-    ] = None,
-    journal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH|URL",
-            help="Where what is durable survives: a file, postgresql://…, or memory: (nowhere). "
-            "[default: memory:]",
-        ),
-    ] = None,
-    access: Annotated[
-        Path | None, typer.Option(help="A TOML file that says who may do what; else anybody.")
-    ] = None,
-    http: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Be reached over HTTP there, too: events, streams, commands."
-        ),
-    ] = None,
-    health: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Answer /health there, over HTTP.")
-    ] = None,
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=HOST:PORT[:ROLE]",
-            help="A broker to dial, and what it is to us: peer, master, client or mesh. "
-            "NAME or NAME=ROLE waits until that one dials.",
-        ),
-    ] = None,
-    log_level: Annotated[
-        LogLevel | None,
-        typer.Option(case_sensitive=False, help="On standard error. [default: info]"),
-    ] = None,
-    log_format: Annotated[
-        LogFormat | None,
-        typer.Option(case_sensitive=False, help="Text, or a JSON object a line. [default: text]"),
-    ] = None,
+    name: NameOption = None,
+    listen: ListenOption = None,
+    journal: JournalOption = None,
+    access: AccessOption = None,
+    http: HttpOption = None,
+    health: HealthOption = None,
+    peer: PeerOption = None,
+    log_level: LevelOption = None,
+    log_format: FormatOption = None,
     with_parent: Annotated[
         bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")
     ] = False,
@@ -100,50 +59,46 @@ def serve(
     twice, the address or the journal is in use, or the journal broke; 4 the configuration or the
     journal was refused.
     """
+    from driftline.cli.main import exit_code
     from driftline.gateway.doors import doors_of
     from driftline.net import logs
     from driftline.net.config import read_config
     from driftline.net.configured import check_journal
-    from driftline.net.running import facts_of, run
+    from driftline.net.running import LOG, facts_of, run
 
-    given: dict[str, Any] = {"name": name, "listen": listen, "journal": journal, "health": health}
-    if http is not None:
-        given["http.listen"] = http
-    if peer:
-        given["peers"] = [_peer(one) for one in peer]
-    if access is not None:
-        given["access"] = str(access)
-    given |= {"logs.level": log_level, "logs.format": log_format}
+    given = given_of(
+        name=name,
+        listen=listen,
+        journal=journal,
+        access=access,
+        http=http,
+        health=health,
+        peer=peer,
+        log_level=log_level,
+        log_format=log_format,
+    )
     settings = read_config(config, given)
     check_journal(settings)
     logs.begin(settings.logs)
 
     def ready(server: Server) -> None:
         facts = facts_of(server)
-        server.log.info("ready", **{**facts, logs.LINE: _line(facts)})
+        # Of addresses on the web the log has no paths: they may be secrets.
+        said = facts | {"health": facts["health"] and f"http://{server.health_address}"}
+        server.log.info("ready", **{**said, logs.LINE: _line(said)})
         if json:
             print_json_line(facts)
 
     again = partial(read_config, config, given)
     doors = doors_of(settings)
-    asyncio.run(run(settings, ready, doors=doors, again=again, with_parent=with_parent))
-
-
-def _peer(text: str) -> dict[str, str]:
-    """A peer from NAME, NAME=ROLE, or NAME=HOST:PORT[:ROLE]."""
-    from driftline.broker.links import Role
-
-    name, equals, rest = text.partition("=")
-    if not name or (equals and not rest):
-        raise InvalidValue("--peer", "NAME=HOST:PORT[:ROLE]", repr(text))
-    if not equals:
-        return {"name": name}
-    if rest in tuple(Role):
-        return {"name": name, "role": rest}
-    address, colon, role = rest.rpartition(":")
-    if colon and role in tuple(Role):
-        return {"name": name, "address": address, "role": role}
-    return {"name": name, "address": rest}
+    try:
+        asyncio.run(run(settings, ready, doors=doors, again=again, with_parent=with_parent))
+    except DriftlineError as problem:
+        if settings.logs.format != "json":
+            raise
+        # Whoever reads the log as JSON is told why it ended, too.
+        LOG.error("has failed", broker=settings.name, problem=problem)
+        raise typer.Exit(exit_code(problem)) from None
 
 
 def _line(facts: dict[str, Any]) -> str:

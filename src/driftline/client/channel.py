@@ -122,7 +122,7 @@ class Channel:
                 line = await self._connect()
             except (OSError, TimeoutError, ValueError, FrameRefused, _NoToken) as problem:
                 # ValueError: a host that can be none.
-                why = self._problem = _reason(problem)
+                why = self._problem = _reason(problem) + _advice(problem, self.address.tls)
             else:
                 delay = DELAY_FIRST
                 if not first.done():
@@ -365,3 +365,18 @@ def _reason(problem: Exception) -> str:
         if number > 0:
             return os.strerror(number).lower()
     return str(problem) or type(problem).__name__
+
+
+_UNKNOWN = (18, 19, 20, 21)
+"""What OpenSSL calls the certificates of those whom nobody knows."""
+
+
+def _advice(problem: Exception, tls: bool) -> str:
+    """What is probably to be done about it, where the system's words do not say it."""
+    if isinstance(problem, ssl.SSLCertVerificationError) and problem.verify_code in _UNKNOWN:
+        return "; whom to believe is said by --authority, in Python by tls"
+    if isinstance(problem, ssl.SSLError) and problem.reason == "WRONG_VERSION_NUMBER":
+        return "; perhaps it has no TLS: driftline://"
+    if type(problem) is ConnectionError and not tls:
+        return " before it said anything; perhaps it has TLS: driftlines://"
+    return ""

@@ -20,7 +20,7 @@ from driftline.gateway.front import Front
 from driftline.gateway.line import Busy, Leave, Trouble
 from driftline.net.config import Config
 from driftline.net.inside import Count
-from driftline.net.listening import BACKLOG, address_of, bound
+from driftline.net.listening import address_of, bound
 from driftline.net.logs import Log
 from driftline.net.server import Server
 
@@ -60,9 +60,6 @@ class HttpDoor:
         self._contents = contents_of(self._config)
         self._sockets = bound(self.address)
         self.address = address_of(self._sockets[0])
-        for one in self._sockets:
-            # From now on whoever connects waits, if need be.
-            one.listen(BACKLOG)
         first: asyncio.Future[None] = server.loop.create_future()
         self._keeping = server.loop.create_task(self._keep(first))
         await first

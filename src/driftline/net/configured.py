@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from driftline.errors import InvalidValue
+from driftline.errors import FileRefused, InvalidValue
 from driftline.net.certified import certificate_doubts, check_certificate
 from driftline.net.config import (
     ENVIRONMENT,
@@ -21,6 +22,7 @@ from driftline.net.config import (
     sources_of,
 )
 from driftline.net.identities import Identities
+from driftline.net.journal import file_of
 from driftline.net.secrets import is_misread, without_password
 
 OTHERS = (
@@ -29,8 +31,9 @@ OTHERS = (
     "TOKEN_FILE",
     "PROFILE",
     "SEED",
-    "CACHE",
+    "CACHE_DIR",
     "EMAIL_PASSWORD",
+    "MQTT_PASSWORD",
     "WEBHOOKS_SECRET",
 )
 """Variables of the environment that are no settings of a broker."""
@@ -83,9 +86,34 @@ def check_journal(config: Config) -> None:
         raise InvalidValue("journal", wanted, without_password(config.journal))
 
 
+def _check_file(config: Config) -> None:
+    """Can its journal be a file there? What is in it is not looked at: a broker may have it."""
+    file = file_of(config.journal)
+    if file is None:
+        return
+    if file.is_dir():
+        raise FileRefused(str(file), None, "wanted the file of a journal, came a folder")
+    if not file.parent.is_dir():
+        raise FileRefused(str(file), None, "there is no such folder for the journal")
+
+
+def _check_addresses(config: Config) -> None:
+    """No two of its doors can be at one address; what others have is seen when it begins."""
+    doors = [("listen", config.listen)]
+    if config.http is not None:
+        doors.append(("http.listen", config.http.address))
+    if config.health is not None:
+        doors.append(("health", config.health))
+    for (one, at), (other, there) in combinations(doors, 2):
+        if at.port and at.reached == there.reached:
+            raise InvalidValue(other, f"an address that is not that of {one}", str(there))
+
+
 def check(config: Config) -> None:
     """Read all files that it names, as a broker would when it begins; raises what is wrong."""
     check_journal(config)
+    _check_file(config)
+    _check_addresses(config)
     if config.tls is not None:
         config.tls.client()
         check_certificate(config.tls)
@@ -115,6 +143,8 @@ def doubts(config: Config, environment: Mapping[str, str]) -> list[str]:
         )
     if config.access is None and config.tokens is not None:
         found.append("everybody with a token may do everything: there is no list of access")
+    if config.tokens is None and config.is_closed and not _knows_certificates(config):
+        found.append("nobody can prove who they are: there are neither [tokens] nor tls.authority")
     if config.journal == "memory:":
         found.append('nothing survives the end of this broker: journal = "memory:"')
     for one in () if config.webhooks is None else config.webhooks.allow:
@@ -124,6 +154,10 @@ def doubts(config: Config, environment: Mapping[str, str]) -> list[str]:
         who = "sees tokens for /metrics on their way" if config.is_closed else "sees how it does"
         found.append(f"everybody who reaches {config.health} {who}")
     return found
+
+
+def _knows_certificates(config: Config) -> bool:
+    return config.tls is not None and config.tls.authority is not None
 
 
 def read(path: Path | None, given: Mapping[str, Any] | None = None) -> tuple[Config, Sources]:

@@ -20,7 +20,7 @@ from driftline.net.address import Address, cannot_listen
 PER_TURN = 16
 """So many are let in before others have their turn."""
 PER_TURN_TLS = 2
-BACKLOG = 1024
+_BACKLOG = 1024
 _NO_ROOM = 0.25
 """Seconds after which it is tried again, when the system has no room for a connection more."""
 
@@ -87,7 +87,6 @@ class Listening:
     def begin(self) -> None:
         """Let people in from now on."""
         for one in self._sockets:
-            one.listen(BACKLOG)
             self._loop.add_reader(one, self._accept, one)
 
     def close(self) -> None:
@@ -165,11 +164,18 @@ def _plainly(problem: BaseException) -> str:
     reason = getattr(problem, "reason", None)
     if reason == "HTTP_REQUEST":
         return "wanted it, came plain HTTP"
-    return str(reason).lower().replace("_", " ") if reason else str(problem)
+    if reason:
+        return str(reason).lower().replace("_", " ")
+    # A peer that does not believe our certificate may end without a word.
+    return str(problem) or "the other end has closed it"
 
 
 def bound(at: Address) -> list[socket.socket]:
-    """Sockets at all addresses that a name has; `CannotListen` if one of them is not free."""
+    """Sockets at all addresses that a name has; `CannotListen` if one of them is not free.
+
+    From now on whoever connects waits, if need be: until it listens, another socket may have the
+    same address, and neither would hear of it in time.
+    """
     found: list[socket.socket] = []
     try:
         known = socket.getaddrinfo(
@@ -183,6 +189,7 @@ def bound(at: Address) -> list[socket.socket]:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.setblocking(False)
             one.bind(name)
+            one.listen(_BACKLOG)
     except OSError as problem:
         for one in found:
             one.close()

@@ -503,7 +503,9 @@ class Server:
         for door in self.doors:
             if door.handles(handler):
                 return
-        raise NotSupported("handler", "no webhooks and no e-mail are sent from this broker")
+        is_mail = handler[:7].lower() == "mailto:"
+        what, table = ("e-mail is", "email") if is_mail else ("webhooks are", "webhooks")
+        raise NotSupported("handler", f"no {what} sent from this broker: it has no [{table}]")
 
     # For the driver
 

@@ -78,10 +78,13 @@ class Process:
         raise BrokerFailed(self.name, self.last_words())
 
     def last_words(self) -> str:
-        """The last line of its log."""
+        """The last line of its log; of one in JSON, what the problem was."""
+        last = "it ended without a word"
         with suppress(OSError, IndexError):
-            return self.log.read_text(errors="replace").splitlines()[-1]
-        return "it ended without a word"
+            last = self.log.read_text(errors="replace").splitlines()[-1]
+        with suppress(ValueError, KeyError, TypeError):
+            return f"driftline: {json.loads(last)['problem']}"
+        return last
 
     async def look(self) -> None:
         """Ask it which links are up."""

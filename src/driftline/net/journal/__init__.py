@@ -45,3 +45,10 @@ def open_journal(url_or_path: str | Path, name: str) -> Journal:
         why = "wanted a path, sqlite:///path, postgresql://… or memory:"
         raise JournalRefused(without_password(said), why)
     return SqliteJournal(path, name)
+
+
+def file_of(url_or_path: str) -> Path | None:
+    """The file that a journal is in, if it is in one."""
+    if url_or_path == "memory:" or url_or_path.startswith(_IN_DATABASE):
+        return None
+    return Path(url_or_path.removeprefix(_IN_FILE))
