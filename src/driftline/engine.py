@@ -36,7 +36,6 @@ from driftline.broker.requests import (
     Advertise,
     Cancel,
     Declare,
-    Interested,
     Observed,
     Request,
     Subscribe,
@@ -580,9 +579,7 @@ class Engine:
     def interested(self, says: str | Advertisement) -> bool:
         """Would anyone subscribed want some of what is advertised? May say yes too often."""
         read = admit_advertisement(says)
-        (reply,) = self._broker.handle(Interested("", read), "", self._clock.now())
-        assert isinstance(reply, Reply)
-        return reply.interested or self._crowding.interested(read)
+        return any(self._broker.edge.wants(read)) or self._crowding.interested(read)
 
     def _check(self) -> None:
         """Assert that every index agrees with the handles."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,9 +22,7 @@ from driftline.errors import (
     TableError,
     Unreachable,
 )
-from driftline.model.covering import intersects
 from driftline.model.notification import Notification, NotificationKind
-from driftline.net import interest
 from driftline.net.config import Peer
 from driftline.net.limits import Limits
 from tests.net.cutting import Cutting
@@ -436,35 +433,6 @@ def test_patterns_and_environment():
                 told = await s.next(5)
                 assert told.kind == "pattern"
                 assert [one.attributes["x"] for one in told.events] == [1, 2]
-
-    run(main)
-
-
-def test_nobody_waits_while_it_is_found_out_whether_anybody_is_interested(monkeypatch):
-    """Whoever asks very often, where very many have subscribed, keeps nobody else waiting."""
-
-    def slowly(*said):
-        time.sleep(0.002)
-        return intersects(*said)
-
-    async def main() -> None:
-        async with broker() as server, client(server) as c, client(server) as asking:
-            for n in range(300):
-                await c.subscribe("SELECT * FROM quote WHERE price > :p", {"p": n})
-            monkeypatch.setattr(interest, "intersects", slowly)
-            ads = [
-                await asking.advertise(f"SELECT * FROM quote WHERE price = -{n}") for n in range(9)
-            ]
-            one = asyncio.create_task(asking.interested("SELECT * FROM quote WHERE price = -1"))
-            longest, end = 0.0, time.monotonic() + 2
-            while time.monotonic() < end or not one.done():
-                began = time.monotonic()
-                await c.confirm()
-                longest = max(longest, time.monotonic() - began)
-            assert await one is False
-            assert not any(ad.interested for ad in ads)
-            # To look at all of them once takes 0.6 s.
-            assert longest < 0.4
 
     run(main)
 

@@ -7,9 +7,10 @@ no clock and draws no chance: messages in, effects out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Series
 from functools import partial
+from itertools import chain
 
 from driftline.broker.access import Access
 from driftline.broker.advertising import Advertising
@@ -313,13 +314,21 @@ class Broker:
             if claimed or about.removeprefix(FIND) in self.tables:
                 return [Send(sender, Answer(asked.token, interested=True))]
             return self._waves.ask(asked, sender, self.links.everybody(), now)
-        if asked.says is not None and self._interested(asked.says, sender):
-            return [Send(sender, Answer(asked.token, interested=True))]
-        return self._waves.ask(asked, sender, self.links.listeners(), now)
+        here = None
+        if asked.says is not None and not self._waves.has(asked.token):
+            wanted = self._wants(asked.says, sender, now)
+            if wanted is True:
+                return [Send(sender, Answer(asked.token, interested=True))]
+            here = wanted or None
+        return self._waves.ask(asked, sender, self.links.listeners(), now, here)
 
-    def _interested(self, says: Advertisement, asker: str) -> bool:
-        """Does anybody here, or behind a link that says what it wants, want some of it?"""
-        return self.edge.interested(says) or self.links.interested(says, asker)
+    def _wants(self, says: Advertisement, asker: str, now: int) -> bool | Iterator[bool]:
+        """Does anybody here, or behind a link that says what it wants, want some of it? If nobody
+        does of those who could be looked at now, the rest of them.
+        """
+        here = chain(self.edge.wants(says), self.links.wants(says, asker))
+        wanted = self._waves.look(here, now)
+        return here if wanted is None else wanted
 
     def wake(self, now: int) -> list[Effect]:
         """Time has passed."""
@@ -388,13 +397,15 @@ class Broker:
         )
 
     def _wave(self, asked: Confirm | Interested, party: str, now: int) -> list[Effect]:
-        says = asked.says if isinstance(asked, Interested) else None
+        says = here = None
         if isinstance(asked, Interested):
-            known = self.links.interested(asked.says, "")
-            if known or (not asked.elsewhere and self.edge.interested(asked.says)):
+            says = asked.says
+            wanted = self._wants(says, "", now)
+            if wanted is True:
                 return [Reply(party, asked.request, interested=True)]
+            here = wanted or None
         links = self.links.listeners()
-        return self._ask(party, asked.request, asked.within, now, says, links)
+        return self._ask(party, asked.request, asked.within, now, says, links, here)
 
     def _ask(
         self,
@@ -404,14 +415,15 @@ class Broker:
         now: int,
         says: Advertisement | None,
         links: Iterable[str],
+        here: Iterator[bool] | None = None,
     ) -> list[Effect]:
-        """Put a question to everybody behind these links, for a party."""
+        """Put a question to everybody behind these links, for a party; `here`: see `Waves`."""
         ask = Ask(f"{self.name} {self._count()}", within, says)
         encode_control(ask)
         again = None
         if (says is None or says == JOIN) and self.settings.advertised:
             again = Ask(f"{self.name} {self._count()}", within, says)
-        return self._waves.begin(ask, party, request, links, now, again)
+        return self._waves.begin(ask, party, request, links, now, again, here)
 
     def _observe(self, asked: Observed, now: int) -> None:
         before = self.environment.values

@@ -42,7 +42,7 @@ class Concern:
     def _count(self, standing: Standing, by: int) -> None:
         special = not is_plain(standing.statement)
         self.version += special
-        for name in _types(standing) or (None,):
+        for name in types_of(standing) or (None,):
             self._about[name] += by
             if special:
                 self._special[name] += by
@@ -75,7 +75,7 @@ def is_plain(statement: Statement) -> bool:
     return isinstance(statement, Subscription) and not statement.variables().evolving
 
 
-def _types(standing: Standing) -> tuple[str, ...]:
+def types_of(standing: Standing) -> tuple[str, ...]:
     """The types of the events that a subscription is about; none if it may be any."""
     statement = standing.statement
     if isinstance(statement, View):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from driftline.broker.access import Access, Anyone, seen_news
-from driftline.broker.concern import Concern, is_plain
+from driftline.broker.concern import Concern, is_plain, types_of
 from driftline.broker.counted import Counted
 from driftline.broker.crowds import Crowds
 from driftline.broker.effects import MISSING, Deliver, DeliverMany, Key
@@ -23,6 +23,7 @@ from driftline.broker.parties import Parties
 from driftline.broker.restated import NEVER, Restated
 from driftline.broker.settings import Settings
 from driftline.broker.views import Of, Views
+from driftline.broker.waves import QUICK
 from driftline.broker.weight import weight_of
 from driftline.matching.choice import make_matcher
 from driftline.matching.columns import Columns
@@ -312,17 +313,19 @@ class Edge:
         self._plain.advance(at, env)
         self._steps.advance(at, env)
 
-    @property
-    def standings(self) -> list[Standing]:
-        """All subscriptions, as they stand."""
-        return [*self._standing.values()]
-
-    def interested(self, says: Advertisement) -> bool:
-        """Could some of what is advertised satisfy somebody here? May say yes too often."""
-        return any(
-            intersects(says, standing.statement, standing.params)
-            for standing in self._standing.values()
-        )
+    def wants(self, says: Advertisement) -> Iterator[bool]:
+        """Could some of what is advertised satisfy one of those here, and the next? May say yes too
+        often. Of those who are quickly looked at several are one.
+        """
+        if says.type is not None and not self.concern.anybody(says.type):
+            return
+        # They may be others before all have been looked at.
+        for at, standing in enumerate([*self._standing.values()]):
+            about = types_of(standing)
+            if says.type is None or not about or says.type in about:
+                yield intersects(says, standing.statement, standing.params)
+            elif at % QUICK == 0:
+                yield False
 
     def take(
         self, event: Event, origin: str, position: int, env: Mapping[str, Value], at: int | None

@@ -19,7 +19,7 @@ never says what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from driftline.broker.effects import Key as StoreKey
 from driftline.broker.homes import Homes
 from driftline.broker.labels import Labels, relabelled
 from driftline.broker.settings import Settings
+from driftline.broker.waves import QUICK
 from driftline.errors import NotSupported
 from driftline.matching.bounds import parameters_of
 from driftline.matching.choice import make_matcher
@@ -327,14 +328,17 @@ class Links:
             self.offer(link, key, one)
         return self.tell()
 
-    def interested(self, says: Advertisement, asker: str) -> bool:
-        """Does anybody behind a link that says what it wants, but the asker, want some of it?"""
+    def wants(self, says: Advertisement, asker: str) -> Iterator[bool]:
+        """Does one of those behind links that say what they want, but the asker, want some of it,
+        and the next? See `Edge.wants`.
+        """
         masters = (link for link, role in self.roles.items() if role is Role.MASTER)
         silent = {LOCAL, asker, *masters}
-        return any(
-            owner not in silent and advertisement_intersects(says, wanted)
-            for owner, wanted in self.subscriptions.wanted()
-        )
+        for at, (owner, wanted) in enumerate(self.subscriptions.wanted()):
+            if owner not in silent and (says.type is None or wanted.type in (None, says.type)):
+                yield advertisement_intersects(says, wanted)
+            elif at % QUICK == 0:
+                yield False
 
     # What neighbours are told
 

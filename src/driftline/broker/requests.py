@@ -210,15 +210,11 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Interested:
-    """Does anybody, anywhere, want some of what is advertised here? May say yes too often.
-
-    `elsewhere`: nobody at this broker does, who asks has found that out.
-    """
+    """Does anybody, anywhere, want some of what is advertised here? May say yes too often."""
 
     request: str
     says: Advertisement
     within: int = 10_000_000
-    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

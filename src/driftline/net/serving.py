@@ -39,7 +39,6 @@ from driftline.model.view import View
 from driftline.net.channel import Channel
 from driftline.net.counting import Steps, identity_of_guest, mine_of
 from driftline.net.guest import Guest
-from driftline.net.interest import wanted_here
 from driftline.net.keeping import Keeping, check_kind
 from driftline.net.metrics import metrics_of
 from driftline.net.reading import LETTERS
@@ -324,32 +323,19 @@ class Serving:
         def done(reply: Reply) -> None:
             guest.reply(asked.request, {"interested": reply.interested, "silent": reply.silent})
 
-        def wanted(name: str) -> requests.Request:
-            return requests.Interested(name, says, _bounded(asked.within), elsewhere=True)
+        self._put(guest, done, lambda name: requests.Interested(name, says, _bounded(asked.within)))
 
-        def asking() -> Iterator[None]:
-            if (yield from wanted_here(self._server.edge, says)):
-                guest.reply(asked.request, {"interested": True, "silent": ()})
-            else:
-                self._put(guest, done, wanted)
+    def look(self, guest: Guest, id: str, says: Advertisement, found: Callable[[], object]) -> None:
+        """Find out whether anybody wants what was advertised, and say so if that is news."""
 
-        guest.work(asking())
+        def done(reply: Reply) -> None:
+            found()
+            if guest.advertised.get(id) is not None and guest.advertised[id] != reply.interested:
+                guest.advertised[id] = reply.interested
+                said = encode(Interest(id, reply.interested))
+                guest.connection.send(frame(Kind.TOLD, said))
 
-    def look(self, guest: Guest, id: str, says: Advertisement) -> None:
-        """Find out whether anybody elsewhere wants what was advertised, and say so if that is
-        news.
-        """
-        self._put(
-            guest,
-            lambda reply: self.tell_interest(guest, id, reply.interested),
-            lambda name: requests.Interested(name, says, elsewhere=True),
-        )
-
-    def tell_interest(self, guest: Guest, id: str, interested: bool) -> None:
-        """Say whether anybody wants what was advertised, if that is news."""
-        if guest.advertised.get(id) is not None and guest.advertised[id] != interested:
-            guest.advertised[id] = interested
-            guest.connection.send(frame(Kind.TOLD, encode(Interest(id, interested))))
+        self._put(guest, done, lambda name: requests.Interested(name, says))
 
     def _declare(self, guest: Guest, asked: asking.Declare) -> None:
         declaration = TableDeclaration.of(asked.table, asked.key, asked.ticks)

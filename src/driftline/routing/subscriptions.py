@@ -417,14 +417,13 @@ class Subscriptions:
     # Looking
 
     def wanted(self) -> Iterator[tuple[Interface, Filter]]:
-        """All that interfaces want, as filters."""
-        for owner, held in self._held.items():
-            for key, one in held.items():
+        """All that interfaces want, as filters; others may come and go meanwhile."""
+        for owner, held in [*self._held.items()]:
+            for key, one in [*held.items()]:
                 if one is not None:
                     yield owner, one
-                else:
-                    steps = self._sequences[owner, key].steps
-                    yield from ((owner, part) for step in steps for part in step)
+                elif (sequence := self._sequences.get((owner, key))) is not None:
+                    yield from ((owner, part) for step in sequence.steps for part in step)
 
     def monitored(self) -> Iterable[tuple[Interface, Steps]]:
         """The sequences looked after here, and for whom."""
