@@ -180,7 +180,7 @@ def test_whoever_came_in_between_is_noticed(
     journal.incarnation()
     assert journal._connection is not None
     journal._connection.pgconn.finish()
-    other = opened()
+    other = opened(patience=10)  # The server may notice a little later.
     other.incarnation()
     other.close()
     with pytest.raises(JournalInUse, match="another process has written it"):
