@@ -121,6 +121,18 @@ def test_what_another_says_ends_the_looking(looked) -> None:
     assert len(looked) == LOOKS
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+def test_who_asks_again_because_the_answer_was_lost_gets_the_same(looked, wanted) -> None:
+    broker = subscribed(range(500, -2 if wanted else -1, -1))
+    broker.connect("b", Role.PEER, 0)
+    assert broker.handle(Ask("t", WITHIN, SAYS), "b", 0) == []
+    # While it is still looked for the question is the same.
+    assert broker.handle(Ask("t", WITHIN, SAYS), "b", 0) == []
+    _, (said,) = woken(broker, looked)
+    assert said == Send("b", Answer("t", interested=wanted))
+    assert broker.handle(Ask("t", WITHIN, SAYS), "b", 10 * PERIOD) == [said]
+
+
 def test_if_time_is_over_first_it_is_yes() -> None:
     broker = subscribed(range(1000))
     broker.handle(Interested("r", SAYS, within=2 * PERIOD), "c", 0)

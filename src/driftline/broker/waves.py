@@ -63,8 +63,8 @@ class Waves:
         """For whom some have to be looked at yet, the first of them first."""
         self._left, self._next = 0, 0
         """So many may be looked at until then."""
-        # Over, but somebody further round may still put the question; and who was silent.
-        self._over: dict[str, tuple[str, ...]] = {}
+        # Somebody further round may still put the question, or whoever did not hear the answer.
+        self._over: dict[str, Answer] = {}
 
     def begin(
         self,
@@ -97,7 +97,7 @@ class Waves:
         if asked.token in self._waves:
             return self.answer(Answer(asked.token), sender, now)
         if asked.token in self._over:
-            return [Send(sender, Answer(asked.token, self._over[asked.token]))]
+            return [Send(sender, self._over[asked.token])]
         further = dict.fromkeys(link for link in links if link != sender)
         # Sooner than whoever asks, so that the answer comes in time.
         within = asked.within * 9 // 10
@@ -165,7 +165,7 @@ class Waves:
         asked = [token for token, one in self._waves.items() if one.request and one.parent == party]
         for token in asked:
             del self._waves[token]
-            self._remember(token, ())
+            self._remember(Answer(token))
 
     def wake(self, now: int) -> list[Effect]:
         """Look at those here who have not been; give up those who have not answered in time."""
@@ -185,8 +185,8 @@ class Waves:
         until = min((wave.until for wave in self._waves.values()), default=NEVER)
         return min(until, self._next) if self._looking else until
 
-    def _remember(self, token: str, silent: tuple[str, ...]) -> None:
-        self._over[token] = silent
+    def _remember(self, answer: Answer) -> None:
+        self._over[answer.token] = answer
         if len(self._over) > _REMEMBERED:
             del self._over[next(iter(self._over))]
 
@@ -195,16 +195,17 @@ class Waves:
         if wave.waiting or wave.here is not None:
             return []
         del self._waves[token]
-        self._remember(token, tuple(sorted(wave.silent)))
+        silent = () if wave.interested else tuple(sorted(wave.silent))
+        answer = Answer(token, silent, wave.interested)
+        self._remember(answer)
         if wave.again is not None and not wave.silent:
             once_more = _Wave(wave.parent, wave.request, dict.fromkeys(wave.links), wave.until)
             within = max(1, wave.until - now)
             return self._pass_on(replace(wave.again, within=within), once_more, now)
-        silent = () if wave.interested else tuple(sorted(wave.silent))
         if wave.request is not None:
             reply = Reply(wave.parent, wave.request, silent=silent, interested=wave.interested)
             return [reply]
-        return [Send(wave.parent, Answer(token, silent, wave.interested))]
+        return [Send(wave.parent, answer)]
 
 
 def _is_wanted(wave: _Wave) -> None:
