@@ -39,7 +39,7 @@ class Limits:
     weight: int = 30_000
     """At a closed broker, of all subscriptions of one identity, or of a connection without one:
     parts of conditions that no index answers and that are judged one by one for each event, and
-    what takes as much."""
+    what takes as much, in its advertisements too."""
     advertisements: int = 1_000
     """Of one connection."""
     forms: int = 4_096
