@@ -1,7 +1,11 @@
 """How much may one connection, or one party, ask of a broker?
 
-Whatever is beyond a limit is refused with a reason, held back, or ends the connection; nothing that
-a peer does makes a broker hold more than these say.
+Whatever is beyond a limit is refused with a reason, held back, or ends the connection. What is said
+here is what is limited, and nothing else. Some things are not: the rows of a table and the values
+that a view or a follower has met, which are as many as those who may publish make them; what plain
+subscriptions and advertisements take, but by their number (and by `weight`, at a closed broker);
+what neighbours want and offer, who are believed to have limits of their own. So whoever may reach a
+broker, publish to a table or be a neighbour is to be chosen.
 """
 
 from __future__ import annotations
