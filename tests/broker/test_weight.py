@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import driftline as dl
-from driftline.broker.weight import JUDGED, weight_of
+from driftline.broker.weight import JUDGED, weight_of, weight_of_advertisement
 from driftline.errors import LimitReached
+from driftline.language.advertising import advertisement
 from driftline.language.sql import parse
 from driftline.model.event import Event
 from driftline.model.standing import Standing
@@ -71,6 +72,22 @@ def test_a_parameter_weighs_by_its_value():
     assert weight(text, name="a very long name") == JUDGED
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT * FROM q", 0),
+        ("SELECT * FROM q WHERE firm = 'IBM' OR firm = 'HP' AND price BETWEEN 1 AND 2", 0),
+        (f"SELECT * FROM q WHERE x IN ({', '.join(map(str, range(160)))})", 10),
+        ("SELECT * FROM q WHERE " + " OR ".join(f"x{n} IS NOT NULL" for n in range(160)), 10),
+        ("SELECT * FROM q WHERE " + " OR ".join(f"x BETWEEN {n} AND 999" for n in range(80)), 10),
+        ("SELECT * FROM q WHERE text LIKE '%a%b%' OR text > 'a very long text'", 16 + JUDGED),
+    ],
+)
+def test_an_advertisement_weighs_by_how_many_constraints_it_has(text, wanted):
+    assert weight_of_advertisement(advertisement(text)) == wanted
+    assert weight_of_advertisement(None) == 0
+
+
 def run(test):
     asyncio.run(asyncio.wait_for(test(), 60))
 
@@ -78,7 +95,7 @@ def run(test):
 GRANTS = """
 [[grants]]
 who = ["*"]
-may = ["publish", "subscribe", "set"]
+may = ["publish", "subscribe", "set", "advertise"]
 on = ["*"]
 attributes = ["*"]
 """
@@ -107,6 +124,40 @@ def test_who_asks_for_too_much_is_refused_and_may_have_something_else(tmp_path):
             await client.publish(Event("flood", {"text": "aab7aa"}))
             assert (await again.next(5)).values["text"] == "aab7aa"
             server.edge._check()
+
+    run(test)
+
+
+def test_who_advertises_too_much_is_refused_and_what_is_taken_back_counts_no_more(tmp_path):
+    authority = Authority(tmp_path / "keys")
+    long = "SELECT * FROM q WHERE x IN ({}, " + ", ".join(map(str, range(1, 160))) + ")"
+
+    async def test():
+        async with closed(authority, GRANTS, limits={"weight": 49}) as server:
+            alice = authority.token("alice")
+            async with (
+                client_of(server, alice) as one,
+                client_of(server, alice) as two,
+                client_of(server, authority.token("bob")) as other,
+            ):
+                first, *_ = [await one.advertise(long.format(-at)) for at in range(3)]
+                await two.advertise(long.format(-3))
+                for client in (one, two):
+                    with pytest.raises(LimitReached, match=r"limits\.weight"):
+                        await client.advertise(long.format(-4))
+                    with pytest.raises(LimitReached):
+                        await client.subscribe(LIKE.format(1))
+                await other.advertise(long.format(-4))
+                await two.advertise("SELECT * FROM q WHERE y = 1")
+                await first.withdraw()
+                await two.subscribe(LIKE.format(1))
+                with pytest.raises(LimitReached):
+                    await one.advertise(long.format(-4))
+                server.broker._check()
+            async with client_of(server, alice) as again:
+                for at in range(4):
+                    await again.advertise(long.format(-at))
+                server.broker._check()
 
     run(test)
 

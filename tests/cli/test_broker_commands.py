@@ -1,12 +1,14 @@
 """`serve`, `pub`, `sub`, `set`, `explain`, `top`: a broker as a process, and a person before it."""
 
 import json
+import math
 import signal
 import socket
 
 import pytest
 
 import driftline as dl
+from driftline.cli.broker import named_values
 from tests.processes import READY, Running, served, until
 
 TEXT = "SELECT * FROM quote WHERE price < :limit"
@@ -174,6 +176,10 @@ def test_top_says_what_a_broker_does(driftline, london):
         (("sub", "SELECT * FROM q", "--policy", "overflow=no"), 4, "policy.overflow"),
         (("pub", "quote", "price"), 4, "NAME=VALUE"),
         (("pub", "quote", "price=[1"), 4, "JSON"),
+        (("pub", "quote", "price=1e999"), 4, "attribute price: wanted a number of 64 bits"),
+        (("pub", "quote", "price=-1e999"), 4, "or a text in quotes ('\"…\"'), came -1e999"),
+        (("pub", "quote", "price=9223372036854775808"), 4, "or a text in quotes"),
+        (("set", "nobody", "-p", "x=1.5E+400"), 4, "-p x: wanted a number of 64 bits"),
         (("pub", "--file", "nothing.jsonl"), 4, "nothing.jsonl"),
         (("explain", "nobody", '{"type": "q"}'), 4, "nobody"),
         (("pub",), 2, "TYPE"),
@@ -186,6 +192,13 @@ def test_what_is_wrong_is_one_line_and_a_code(driftline, london, monkeypatch, wo
     ran = driftline(*words)
     assert (ran.code, ran.out) == (code, "")
     assert problem in ran.err
+
+
+def test_what_only_resembles_a_number_is_a_text():
+    words = ["NaN", "Infinity", "-inf", "+5", "05", ".5", "0x10", "1_000", '"1e999"']
+    found = named_values([f"{at}={word}" for at, word in enumerate(words)], "attribute")
+    assert [*found.values()] == [*words[:-1], "1e999"]
+    assert named_values(["x=1e-999", 'y={"@float": "Infinity"}'], "-p") == {"x": 0.0, "y": math.inf}
 
 
 def test_nobody_there_ends_with_5_and_says_why(driftline):

@@ -91,8 +91,8 @@ def test_a_line_of_what_is_told_is_one_line(capsys):
     assert said == "event     [/q]\\x1b[2J a\\nb='c\\nd' :id:='[/red]'\n"
 
 
-@pytest.mark.parametrize("said", ["[/red]", "[bold]x", ":id:", "\x1b[2J", "a\nb"])
-def test_top_shows_names_as_they_are(terminal, said):
+def seen_by_top(said):
+    """What there is to show, where all that others have named is called like this."""
     rates = ("published", "told", "bytes_in", "bytes_out")
     counts = ("guests", "subscriptions", "kept", "waiting_for_journal", "memory_bytes_most")
     link = {"broker": said, "up": False, "problem": said, "waiting": 0, "given_up": 0}
@@ -102,7 +102,7 @@ def test_top_shows_names_as_they_are(terminal, said):
     broker["links"] = [link]
     mine = {"text": said, "durable": said, "epoch": 1, "params": {said: said}, "broker": said}
     mine |= dict.fromkeys(("evaluated", "matched", "suppressed", "sent", "waiting"), 0)
-    seen = {
+    return {
         "brokers": [
             broker,
             {**broker, "operated": False},
@@ -111,9 +111,32 @@ def test_top_shows_names_as_they_are(terminal, said):
         "slow": [{"client": said, "broker": said, "waiting_bytes": 1}],
         "subscriptions": [mine],
     }
-    output.stdout.print(_shown(seen))
+
+
+@pytest.mark.parametrize("said", ["[/red]", "[bold]x", ":id:", "\x1b[2J", "a\nb"])
+def test_top_shows_names_as_they_are(terminal, said):
+    output.stdout.print(_shown(seen_by_top(said)))
     assert is_quiet(terminal.getvalue())
     assert terminal.getvalue().count(escaped(said)) == 15
+
+
+@pytest.mark.parametrize("said", ["amsterdam", "a name that is longer than many", "ä" * 60])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_top_leaves_out_what_a_narrow_terminal_has_no_room_for(terminal, monkeypatch, width, said):
+    monkeypatch.setattr(output.stdout, "_width", width)
+    output.stdout.print(_shown(seen_by_top(said)))
+    lines = terminal.getvalue().split("\n")
+    tables = [one for one in lines if "does not answer" not in one and "may not operate" not in one]
+    assert max(map(len, tables)) <= width
+    headings = {
+        "Brokers": "broker links journal published/s told/s",
+        "Links": "broker to state events wait given up",
+        "Your subscriptions": "subscription bounds sent waiting",
+    }
+    for title, names in headings.items():
+        heading = lines[lines.index(title) + 2].split()
+        assert [name for name in heading if name in names.split()] == names.split()
+    assert ("kept" in lines[2]) == (width == 120)
 
 
 @pytest.mark.parametrize(

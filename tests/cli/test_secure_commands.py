@@ -339,3 +339,18 @@ def test_an_authority_is_made_once_and_its_secrets_are_its_own(driftline, tmp_pa
     (keys / "tokens.key").chmod(0o644)
     ran = driftline("secure", "token", keys, "alice")
     assert (ran.code, "others can read" in ran.err) == (4, True)
+
+
+@pytest.mark.parametrize("kind", ["broker", "party"])
+def test_who_has_a_certificate_already_is_named_and_how_it_is_renewed(driftline, tmp_path, kind):
+    keys = tmp_path / "keys"
+    driftline("secure", "init", keys)
+    words = ("secure", kind, keys, "Zoë")
+    certificate = Path(driftline(*words, "--json").data["certificate"])
+    before = certificate.read_bytes()
+    again = driftline(*words)
+    assert again.code == 4
+    assert f"{kind} Zoë has a certificate already: --renew" in again.err
+    assert certificate.read_bytes() == before
+    assert driftline(*words, "--renew").code == 0
+    assert certificate.read_bytes() != before

@@ -83,3 +83,21 @@ def test_secrets_are_not_shown_and_the_environment_says_the_rest(driftline, tmp_
 def test_nothing_is_doubted_of_what_is_safe():
     said = config_of({"webhooks": HOOKS, "journal": "a.journal"})
     assert doubts(said, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "is_doubted"),
+    [
+        ("http://127.0.0.1:8080/in/", False),
+        ("http://[::1]/", False),
+        ("http://localhost/in", False),
+        ("https://hooks.example.org/", False),
+        ("http://127.example.org/", True),
+        ("http://10.0.0.1/", True),
+        ("http://[2001:db8::1]/", True),
+    ],
+)
+def test_what_leaves_this_machine_as_it_is_may_be_read_on_the_way(address, is_doubted):
+    said = config_of({"webhooks": {"allow": [address]}, "journal": "a.journal"})
+    doubted = [f"webhooks to {address} can be read by anybody on the way"]
+    assert doubts(said, {}) == (doubted if is_doubted else [])

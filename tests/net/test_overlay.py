@@ -238,6 +238,18 @@ def test_one_that_is_detached_goes_on_until_it_is_ended(tmp_path):
     assert "not up" in again.err
 
 
+def test_the_status_of_an_overlay_that_is_not_up_says_so_and_ends_with_1(driftline, tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text(TWO + LINK.format("a", "b"))
+    ran = driftline("overlay", "status", file)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.strip() == f"{file}: the overlay is not up: driftline overlay up starts it"
+    ran = driftline("overlay", "status", file, "--json")
+    assert (ran.code, ran.data["ready"], ran.data["brokers"]) == (1, False, [])
+    ran = driftline("overlay", "status", tmp_path / "three.toml")
+    assert (ran.code, "three.toml: No such file" in ran.err) == (4, True)
+
+
 def test_brokers_end_when_their_supervisor_is_killed(tmp_path):
     file = tmp_path / "one.toml"
     file.write_text("[brokers.a]\n")

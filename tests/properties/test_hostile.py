@@ -149,6 +149,18 @@ def test_a_text_within_the_limits_can_be_used_without_a_pause(name: str) -> None
     assert time.process_time() - started < USE_SECONDS_MAX
 
 
+@pytest.mark.parametrize("part", ["x = {}", "x BETWEEN {} AND {}.5", "x{} > 1", "x LIKE '%{}%'"])
+def test_advertisements_of_a_thousand_alternatives_are_compared_without_a_pause(part: str) -> None:
+    """Those that a broker has are each compared with each."""
+    parts = [part.format(n, n) for n in range(900)]
+    some = [
+        advertisement(_where(" OR ".join([*parts, part.format(9_000 + n, n)]))) for n in range(5)
+    ]
+    started = time.process_time()
+    assert [(a, b) for a in some for b in some if covers(a, b)] == [(one, one) for one in some]
+    assert time.process_time() - started < SECONDS_MAX
+
+
 def test_the_limits_say_what_they_are() -> None:
     with pytest.raises(LimitExceeded, match="65536 characters"):
         parse(" " * (LENGTH_MAX + 1))

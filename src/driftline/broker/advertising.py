@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from driftline.broker.effects import Effect, Key
+from driftline.broker.identity import owner_of
 from driftline.broker.links import LOCAL, Links
 from driftline.broker.requests import Advertise, Unadvertise
 from driftline.broker.settings import Settings
+from driftline.broker.weight import weight_of_advertisement
 from driftline.errors import NotAdvertised
 from driftline.model.advertisement import Advertisement, advertisement_covers
 from driftline.model.event import Event
@@ -18,7 +21,7 @@ from driftline.wire.codec import encode_control
 class Advertising:
     """The advertisements of one broker's parties. `put` journals."""
 
-    __slots__ = ("_advertised", "_alone", "_links", "_put")
+    __slots__ = ("_advertised", "_alone", "_links", "_put", "_weights")
 
     def __init__(
         self, settings: Settings, links: Links, put: Callable[[Key, object], None]
@@ -27,6 +30,7 @@ class Advertising:
         self._links = links
         self._put = put
         self._advertised: dict[str, dict[str, Advertisement]] = {}
+        self._weights: Counter[str] = Counter()
 
     def restore(self, stored: Mapping[Key, object]) -> None:
         """Begin with what an earlier life of the broker has kept."""
@@ -45,6 +49,11 @@ class Advertising:
 
     def _advertises(self, party: str, id: str, says: Advertisement | None) -> None:
         mine = self._advertised.setdefault(party, {})
+        more = weight_of_advertisement(says) - weight_of_advertisement(mine.get(id))
+        if more:
+            self._weights[owner_of(party)] += more
+            if not self._weights[owner_of(party)]:
+                del self._weights[owner_of(party)]
         if says is None:
             del mine[id]
         else:
@@ -72,6 +81,10 @@ class Advertising:
         """What a local party has advertised, by its ids."""
         return dict(self._advertised.get(party, {}))
 
+    def weight(self, party: str) -> int:
+        """Of all that is advertised by whose this party is."""
+        return self._weights[owner_of(party)]
+
     def check(self, event: Event, party: str) -> None:
         """Raise if a party must not publish what it has not advertised, and has not."""
         if not self._links.advertised:
@@ -80,3 +93,9 @@ class Advertising:
         if None not in problems:
             why = "; ".join(problem for problem in problems if problem) or "nothing is advertised"
             raise NotAdvertised(party, event.type, why)
+
+    def _check(self) -> None:
+        weights: Counter[str] = Counter()
+        for party, mine in self._advertised.items():
+            weights[owner_of(party)] += sum(map(weight_of_advertisement, mine.values()))
+        assert self._weights == +weights

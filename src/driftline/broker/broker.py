@@ -531,6 +531,7 @@ class Broker:
         """Assert that everything agrees with what follows from the interfaces' interest."""
         self.edge._check()
         self.links._check()
+        self.advertising._check()
         self.tables._check()
         self.asking._check()
         self.outbox._check()

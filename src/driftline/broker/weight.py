@@ -2,8 +2,8 @@
 
 Parts of conditions that no index answers are judged one by one for each event of the type, columns
 that are computed are so for each event that is told, and of very many alternatives, comparisons,
-columns or values in lists each is kept by itself. Who asks for much of that lets all others wait,
-so there is a limit.
+columns or values in lists each is kept by itself; so is each constraint of an advertisement. Who
+asks for much of that lets all others wait, so there is a limit.
 
     >>> from driftline.language.sql import parse
     >>> def weight(text: str, **params: float) -> int:
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from driftline.model.advertisement import Advertisement
 from driftline.model.constraint import ORDERINGS, Constraint, Operator
 from driftline.model.covering import Statement
 from driftline.model.expression import Expression, Literal, Parameter
@@ -39,7 +40,8 @@ JUDGED = 4
 _LIKE = 16
 """A pattern that is more than a beginning, an end or a part: it is searched for."""
 _KEPT = 16
-"""So many comparisons, columns and values of lists weigh as much as one part that is judged."""
+"""So many comparisons, columns, values of lists or constraints of an advertisement weigh as much as
+one part that is judged."""
 _TEXT, _NUMBER = 7, 1 << 53
 """Longer texts and greater numbers are found by an index, if compared by order, not exactly."""
 _BY_ORDER = (*ORDERINGS, Operator.NE)
@@ -49,6 +51,13 @@ def weight_of(standing: Standing) -> int:
     """The parts that are judged one by one, and what takes as much."""
     ordered = (standing.params[name] for name in _ordered(standing.statement))
     return _weight_of(standing.statement) + sum(JUDGED for one in ordered if _is_long(one))
+
+
+def weight_of_advertisement(says: Advertisement | None) -> int:
+    """Its constraints, as many as they are, and those that take long to be judged."""
+    options = () if says is None else [option for _, some in says.attributes for option in some]
+    parts = [part for option in options for part in option]
+    return len(parts) // _KEPT + sum(map(_of_constraint, parts))
 
 
 def prepare_weight(statement: Statement) -> None:

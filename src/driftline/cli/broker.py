@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 DEFAULT = "driftline://127.0.0.1:7400"
 _ADDRESS = re.compile(r"driftlines?://.*|(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}", re.DOTALL)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""A number as JSON writes it."""
+_SHOWN = 60
 
 AuthorityOption = Annotated[
     Path | None, typer.Option(help="With driftlines://, the certificate of who signed theirs.")
@@ -90,9 +93,24 @@ def _value(text: str, where: str) -> Value | None:
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         # What begins like JSON was meant to be some.
         if text[:1] in ('"', "{", "["):
-            raise InvalidValue(where, "a JSON value", f"{text[:60]}: {problem}") from None
+            raise InvalidValue(where, "a JSON value", f"{text[:_SHOWN]}: {problem}") from None
+        if _NUMBER.fullmatch(text.strip()):
+            raise _too_great(where, "a number of 64 bits (to about 1.8e308)", text) from None
         data = text
-    return None if data is None else value_from(data, where)
+    if data is None:
+        return None
+    try:
+        return value_from(data, where)
+    except InvalidValue as problem:
+        if isinstance(data, int):
+            raise _too_great(where, problem.wanted, text) from None
+        raise
+
+
+def _too_great(where: str, wanted: str, text: str) -> InvalidValue:
+    """A number, and no text: whoever writes one does not mean its letters."""
+    short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return InvalidValue(where, f"{wanted}, or a text in quotes ('\"…\"')", short)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T | None:

@@ -74,13 +74,22 @@ def up(
 
 @app.command("status")
 def status(file: FileArgument, state: StateOption = None, json: JsonFlag = False) -> None:
-    """Say which brokers and links of an overlay are up. Ends with 1 if some are not.
+    """Say which brokers and links of an overlay are up. Ends with 1 if some are not, or all.
 
     driftline overlay status examples/overlay.toml
     """
+    from driftline.net.overlay import read_plan
     from driftline.net.overlay_state import read_state, state_folder
 
-    found = read_state(state or state_folder(file))
+    try:
+        found = read_state(state or state_folder(file))
+    except FileRefused as problem:
+        read_plan(file)  # What is no overlay cannot be started either, and is refused for that.
+        if json:
+            nothing: dict[str, object] = {"brokers": [], "links": []}
+            print_json({"file": str(file), "process": None, "ready": False, **nothing})
+        _say(f"{file}: {problem.problem}")
+        raise typer.Exit(1) from None
     _print(found, json)
     if not all(one["up"] for one in (*found["brokers"], *found["links"])):
         raise typer.Exit(1)

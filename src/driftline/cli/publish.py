@@ -62,8 +62,8 @@ def publish(
     driftline pub london.example.org:7400 --file events.jsonl --rate 1000
 
     A value is typed as in JSON: 9.5, true, "7", {"@time": "2026-01-31T09:30:00Z"}; other words are
-    texts. Lines that are no events, or that the broker refuses, are passed over, counted, and the
-    first of them named; it ends with 4 when all is done.
+    texts, NaN too. Lines that are no events, or that the broker refuses, are passed over, counted,
+    and the first of them named; it ends with 4 when all is done.
     Ctrl-C ends it with 130, and it says how many were published.
     """
     address, rest = addressed(words or [])

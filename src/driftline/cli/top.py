@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _SLOWEST = 5
 _SUBSCRIPTIONS = 15
 _TEXT = 72
+_FOLDED = 10
+"""So wide a text is at least, if it is folded."""
+_RATE = len("9.9 MB")
+_EDGES = 2
 
 
 def top(
@@ -122,7 +126,7 @@ def _shown(seen: dict[str, Any]) -> Group:
         _slow(seen["slow"][:_SLOWEST]),
         _subscriptions(seen["subscriptions"][:_SUBSCRIPTIONS]),
     ]
-    shown: list[Table | Text] = [table for table in tables if table.row_count]
+    shown: list[_Table | Text] = [table for table in tables if table]
     more = len(seen["subscriptions"]) - _SUBSCRIPTIONS
     if more > 0:
         shown.append(Text(f"and {more} more of yours", "dim"))
@@ -133,19 +137,81 @@ def _shown(seen: dict[str, Any]) -> Group:
     return Group(*shown, *silent)
 
 
-def _table(title: str, columns: str, texts: int) -> Table:
-    """A table whose first so many columns are texts; the others are numbers, on the right."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
-    )
-    for at, name in enumerate(columns.split(",")):
-        table.add_column(name, justify="left" if at < texts else "right", overflow="fold")
-    return table
+class _Table:
+    """A table whose first so many columns are texts; the others are numbers, on the right.
+
+    On a narrow terminal texts are folded, and then columns to spare are left out, the first of them
+    first: a heading or a number that is folded letter by letter can be read by nobody.
+    """
+
+    def __init__(
+        self, title: str, columns: str, texts: int, spare: str = "", folded: int = _FOLDED
+    ) -> None:
+        self._title = title
+        self._columns = columns.split(",")
+        self._texts = texts
+        self._folded = folded
+        self._spare = spare.split(",") if spare else []
+        self._rows: list[list[Text]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def add_row(self, *cells: Text | str) -> None:
+        self._rows.append([one if isinstance(one, Text) else Text(one) for one in cells])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        longest = [self._longest(at) for at in range(len(self._columns))]
+        widths = [self._least(at, most) for at, most in enumerate(longest)]
+        shown = [*range(len(self._columns))]
+        spare = [self._columns.index(name) for name in self._spare]
+        wide = options.max_width - _EDGES
+        gap = 3 if sum(widths) + 3 * (len(widths) - 1) <= wide else 1
+        while spare and sum(widths[at] + gap for at in shown) - gap > wide:
+            shown.remove(spare.pop(0))
+        # Whatever room is left is for texts, and the shortest need least of it.
+        room = max(0, wide + gap - sum(widths[at] + gap for at in shown))
+        texts = sorted((one for one in shown if one < self._texts), key=longest.__getitem__)
+        for number, at in enumerate(texts):
+            more = min(longest[at] - widths[at], room // (len(texts) - number))
+            widths[at] += more
+            room -= more
+        table = Table(
+            title=self._title,
+            title_justify="left",
+            title_style="bold",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, gap // 2),
+        )
+        for at in shown:
+            table.add_column(
+                self._columns[at],
+                justify="left" if at < self._texts else "right",
+                overflow="fold",
+                width=widths[at],
+            )
+        for row in self._rows:
+            table.add_row(*(row[at] for at in shown))
+        yield table
+
+    def _longest(self, at: int) -> int:
+        """What all of a column takes."""
+        name = self._columns[at]
+        # What comes and goes with each look would move all the others.
+        least = _RATE if name.endswith("/s") else 0
+        return max(least, len(name), *(row[at].cell_len for row in self._rows))
+
+    def _least(self, at: int, longest: int) -> int:
+        """What it takes at least: texts can be folded, numbers and headings not."""
+        if at >= self._texts:
+            return longest
+        return max(len(self._columns[at]), min(longest, self._folded))
 
 
-def _brokers(brokers: list[dict[str, Any]]) -> Table:
+def _brokers(brokers: list[dict[str, Any]]) -> _Table:
     columns = "broker,links,journal,published/s,told/s,in/s,out/s,guests,subs,kept,CPU,MB"
-    table = _table("Brokers", columns, 3)
+    table = _Table("Brokers", columns, 3, "kept,guests,MB,subs,in/s,out/s,CPU")
     for one in brokers:
         down = sum(not link["up"] for link in one["links"])
         links = f"{len(one['links']) - down} of {len(one['links'])} up"
@@ -167,8 +233,8 @@ def _brokers(brokers: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _links(brokers: list[dict[str, Any]]) -> Table:
-    table = _table("Links", "broker,to,state,in/s,out/s,events wait,given up", 3)
+def _links(brokers: list[dict[str, Any]]) -> _Table:
+    table = _Table("Links", "broker,to,state,in/s,out/s,events wait,given up", 3, "in/s,out/s")
     for one in brokers:
         for link in one["links"]:
             state = "up" if link["up"] else f"down: {link['problem'] or 'nobody has come'}"
@@ -184,16 +250,17 @@ def _links(brokers: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _slow(slow: list[dict[str, Any]]) -> Table:
-    table = _table("Slowest consumers", "client,at,bytes wait", 2)
+def _slow(slow: list[dict[str, Any]]) -> _Table:
+    table = _Table("Slowest consumers", "client,at,bytes wait", 2)
     for one in slow:
         table.add_row(plain(one["client"]), plain(one["broker"]), f"{one['waiting_bytes']:,}")
     return table
 
 
-def _subscriptions(mine: list[dict[str, Any]]) -> Table:
+def _subscriptions(mine: list[dict[str, Any]]) -> _Table:
     columns = "subscription,bounds,at,evaluated,matched,suppressed,sent,waiting"
-    table = _table("Your subscriptions", columns, 3)
+    spare = "evaluated,suppressed,at,matched"
+    table = _Table("Your subscriptions", columns, 3, spare, folded=2 * _FOLDED)
     for one in mine:
         text = str(one["text"])
         named = f"{one['durable']}: " if one.get("durable") else ""

@@ -131,11 +131,16 @@ def _issue(
         generate_private_key,
     )
 
+    key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
+    with _refusing(key_file):
+        if not again and key_file.exists():
+            whose = f"{file.partition('-')[0]} {name}"
+            why = f"{whose} has a certificate already: --renew signs another for its key"
+            raise FileRefused(str(key_file), None, why)
     by = _key_in(folder / "ca.key", EllipticCurvePrivateKey)
     authority = _certificate_in(folder / "ca.pem")
     names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
     names += [_host(one) for one in hosts or ()]
-    key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.pem"
     key = _key_in(key_file, EllipticCurvePrivateKey) if again else generate_private_key(SECP256R1())
     certificate = _signed(key, by, authority, name, names, is_dialled=hosts is not None)
     if not again:

@@ -147,8 +147,8 @@ def doubts(config: Config, environment: Mapping[str, str]) -> list[str]:
         found.append("nobody can prove who they are: there are neither [tokens] nor tls.authority")
     if config.journal == "memory:":
         found.append('nothing survives the end of this broker: journal = "memory:"')
-    for one in () if config.webhooks is None else config.webhooks.allow:
-        if one.lower().startswith("http:"):
+    for one in () if config.webhooks is None else config.webhooks.prefixes():
+        if one.scheme == "http" and not one.is_loopback:
             found.append(f"webhooks to {one} can be read by anybody on the way")
     if config.health is not None and not config.health.is_loopback:
         who = "sees tokens for /metrics on their way" if config.is_closed else "sees how it does"

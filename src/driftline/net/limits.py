@@ -1,7 +1,11 @@
 """How much may one connection, or one party, ask of a broker?
 
-Whatever is beyond a limit is refused with a reason, held back, or ends the connection; nothing that
-a peer does makes a broker hold more than these say.
+Whatever is beyond a limit is refused with a reason, held back, or ends the connection. What is said
+here is what is limited, and nothing else. Some things are not: the rows of a table and the values
+that a view or a follower has met, which are as many as those who may publish make them; what plain
+subscriptions and advertisements take, but by their number (and by `weight`, at a closed broker);
+what neighbours want and offer, who are believed to have limits of their own. So whoever may reach a
+broker, publish to a table or be a neighbour is to be chosen.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ class Limits:
     weight: int = 30_000
     """At a closed broker, of all subscriptions of one identity, or of a connection without one:
     parts of conditions that no index answers and that are judged one by one for each event, and
-    what takes as much."""
+    what takes as much, in its advertisements too."""
     advertisements: int = 1_000
     """Of one connection."""
     forms: int = 4_096

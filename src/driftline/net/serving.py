@@ -20,6 +20,7 @@ from driftline.broker.identity import durable_of
 from driftline.broker.parties import Party
 from driftline.broker.policy import Overflow, Policy
 from driftline.broker.stating import check_executable, prepare, rows_of, stated
+from driftline.broker.weight import weight_of_advertisement
 from driftline.errors import (
     DriftlineError,
     InvalidValue,
@@ -300,6 +301,9 @@ class Serving:
         guest.check_room("advertisements", len(guest.advertised), limits.advertisements)
         says = self._advertisement(asked.text)
         self._server.broker.access.advertise(guest.name, says)
+        before = self._server.broker.advertising.of(guest.name).get(asked.id)
+        more = weight_of_advertisement(says) - weight_of_advertisement(before)
+        self._check_weight(guest.name, more)
         guest.advertised[asked.id] = False
         if asked.watch:
             self._server.watching.watch(guest, asked.id, says)
@@ -454,10 +458,15 @@ class Serving:
         more = more_bytes(before, after)
         if more > 0 and given.bytes(party) + more > limits.parameter_bytes:
             raise LimitReached("bytes of parameters", limits.parameter_bytes)
+        self._check_weight(party, more_weight(before, after))
+
+    def _check_weight(self, party: str, more: int) -> None:
+        """Raise if all that somebody asks for would let others wait too long."""
         if not self._server.config.is_closed:
             return  # Whoever wants more of an open broker is somebody else on another connection.
-        more = more_weight(before, after)
-        if more > 0 and given.weight(party) + more > limits.weight:
+        limits, given = self._server.limits, self._server.edge.given
+        advertised = self._server.broker.advertising.weight(party)
+        if more > 0 and given.weight(party) + advertised + more > limits.weight:
             what = "parts of conditions that no index answers, all together (limits.weight)"
             raise LimitReached(what, limits.weight)
 

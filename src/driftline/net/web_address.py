@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from driftline.errors import InvalidValue
 from driftline.model.value import show
+from driftline.net.address import Address
 
 ADDRESS_MAX = 2000
 _PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
@@ -83,6 +84,11 @@ class WebAddress:
             return False
         below = self.path if self.path.endswith("/") else f"{self.path}/"
         return other.path == self.path or other.path.startswith(below)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Is it on this machine, so that nobody is on the way?"""
+        return Address(self.host.strip("[]"), self.port).is_loopback
 
     @property
     def place(self) -> str:
