@@ -258,13 +258,17 @@ def test_any_spark_program_can_read_from_a_broker_and_a_batch_that_is_repeated_i
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         assert query.awaitTermination(100)
 
+    def forget(batch: int) -> None:
+        """It was planned, and nobody knows whether it was done."""
+        last = tmp_path / "checkpoint" / "commits" / str(batch)
+        last.unlink()
+        last.with_name(f".{batch}.crc").unlink(missing_ok=True)
+
     world.publish(range(0, 10))  # Of these it was told before it asked for less.
     world.publish(range(10, 40))
     run()
     assert sorted(found) == [0, 1]
-    last = tmp_path / "checkpoint" / "commits" / "1"
-    last.unlink()
-    last.with_name(".1.crc").unlink(missing_ok=True)
+    forget(1)
     world.publish(range(0, 50))
     run()
     came = [row for batch in sorted(found) for row in found[batch]]
@@ -282,7 +286,22 @@ def test_any_spark_program_can_read_from_a_broker_and_a_batch_that_is_repeated_i
     run()
     behind = [row for batch in sorted(found) if batch > before for row in found[batch]]
     assert behind[0] == (numbers[-1], None, True), "a gap, though nothing came"
-    assert [id for _, id, _ in behind[1:]] == [f"e{n}" for n in range(60, 70)]
+    assert [(id, gap) for _, id, gap in behind[1:]] == [(f"e{n}", False) for n in range(60, 70)]
+
+    world.publish(range(70, 80))
+    with dl.connect(world.come.address) as client:
+        client.durables.drop("pipeline")
+        client.durables.keep("pipeline", ASKED, {"least": 10})
+    world.publish(range(80, 90))
+    before = max(found)
+    run()
+    forget(max(found))
+    run()
+    behind = [row for batch in sorted(found) if batch > before for row in found[batch]]
+    assert [(id, gap) for _, id, gap in behind] == [
+        (None, True),
+        *((f"e{n}", False) for n in range(80, 90)),
+    ]
 
 
 def sent_id(text: str | None) -> str | None:

@@ -19,8 +19,13 @@ The broker keeps what is not committed, so a batch that Spark repeats has the sa
     value    string    the event, a CloudEvent as JSON; null where there is but a gap
     gap      boolean   is something missing before it? Where there is but a gap: behind this number
 
-A subscription that the broker has lost is made again. How often that was is in the offsets too, so
-a gap is in Spark's log before that: whoever dies has told it, or whoever comes next does.
+A subscription that the broker has lost is made again; one that was ended and made again under its
+name is known by its mark, which no other has. Both are a gap, in a batch of its own, that nothing
+but its offsets says: whoever repeats the batch tells it again, and nobody tells it twice.
+
+    number   all up to here was told
+    mark     of the subscription that told it; null: it was lost, and that is told
+    gaps     how often it was lost, or was another: a batch that ends with more of them is a gap
 
 Only the driver speaks with the broker, as whoever $DRIFTLINE_TOKEN says. Spark commits a batch when
 it plans the next: until then the broker keeps it. A pipeline does not wait for that (`arriving`).
@@ -51,6 +56,9 @@ NAME = "driftline-broker"
 SCHEMA = pa.schema([("number", pa.int64()), ("value", pa.string()), ("gap", pa.bool_())])
 _OPTIONS = ("address", "subscription", "text", "params", "authority", "limit")
 _AT_ONCE = 100_000
+
+Offset = dict[str, Any]
+"""As Spark's log has it. One that is older has no mark: whose number it is, nobody knows."""
 
 
 class BrokerSource(DataSource):
@@ -87,10 +95,10 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What was taken, and is not committed."""
         self._is_all_now = False
         self._target: int | None = None
-        self._gaps: int | None = None
-        """How often a subscription was lost, with the time that is not yet in Spark's log."""
+        self._mark = ""
+        """Of the subscription that it was attached to: what is held is its own."""
 
-    def _attached(self, known: Mapping[str, int]) -> Taking:
+    def _attached(self, known: Offset) -> Taking:
         """Whoever takes; offsets that are known say whether there was something to be taken."""
         if self._taking is None:
             taking = Taking(self._said.address, self._said.authority)
@@ -102,10 +110,10 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except BaseException:
                 taking.close()
                 raise
-            self._taking = taking
+            self._taking, self._mark = taking, taking.mark
         return self._taking
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Offset:
         """Whatever the broker has kept."""
         return {"number": 0}
 
@@ -117,17 +125,24 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """So many rows."""
         return ReadMaxRows(self._limit)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """How far the next batch goes."""
         rows = self._limit
         if isinstance(limit, ReadMaxRows):
             rows = limit.max_rows
         elif isinstance(limit, ReadAllAvailable):
             rows = 1 << 40
+        if self._is_another():
+            self._begin_again()
         taking, first = self._attached(start), start["number"]
-        if taking.is_lost and self._is_noted(start):
+        before = start.get("mark", "")
+        if taking.is_lost and before is None:
             taking.renew(first)
+            self._mark = taking.mark
             self._target = None
+        elif before and self._mark not in ("", before):
+            taking.expect(first)
+            return _behind_gap(start, self._mark)
         if self._is_all_now and self._target is None:
             self._target = taking.kept_up_to
         while len(self._between(first, None)) < rows:
@@ -135,46 +150,69 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 some = taking.take(_AT_ONCE)
             else:
                 some = self._taken_up_to(taking, self._target)
+            if self._is_another():
+                return self.latestOffset(start, limit)
             self._held += some
             if not some:
                 break
         found = self._between(first, self._target)[:rows]
         if found:
-            return {**start, "number": found[-1].number}
+            return {**start, "number": found[-1].number, "mark": self._mark}
         if taking.is_lost:
-            self._gaps = start.get("gaps", 0) + 1
-            return {**start, "gaps": self._gaps}
-        return start
+            return _behind_gap(start, None)
+        # Before anything has come, too, it is to be known that it was there.
+        return start if "mark" in start else {**start, "mark": self._mark}
 
-    def _is_noted(self, start: Mapping[str, int]) -> bool:
-        """Does Spark know of the gap that a lost subscription is?"""
-        return start.get("gaps", 0) == self._gaps
+    def _is_another(self) -> bool:
+        """Has it been ended and made again, while the connection was lost?"""
+        return self._taking is not None and self._taking.mark not in ("", self._mark)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Rows]:
+    def _begin_again(self) -> None:
+        """Attach to the other as whoever comes next would, who is told no more than what it has.
+
+        What came from the one before and is in no batch yet is given up, as part of the gap: a
+        batch of it could not be repeated.
+        """
+        self.stop()
+        self._held.clear()
+        self._target = None
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Rows]:
         """The rows, in one share."""
         first, last = start["number"], end["number"]
         rows: list[Taken] = []
         if first < last:
-            taking = self._attached(end)
-            while taking.reached < last:
-                # It was planned by whoever came before.
-                if taking.is_lost:
-                    raise self._nothing_up_to(last)
-                self._held += self._taken_up_to(taking, last)
+            self._take_planned(end)
             rows = self._between(first, last)
         if end.get("gaps", 0) > start.get("gaps", 0):
             rows.append(Taken(last, None, True))
         return [Rows(_bytes_of(rows))] if rows else []
 
+    def _take_planned(self, end: Offset) -> None:
+        """Hold all up to here, also if it was planned by whoever came before."""
+        taking, last = self._attached(end), end["number"]
+        if end.get("mark", "") not in ("", self._mark):
+            raise self._nothing_up_to(last)
+        while taking.reached < last:
+            if taking.is_lost:
+                raise self._nothing_up_to(last)
+            some = self._taken_up_to(taking, last)
+            if self._is_another():
+                raise self._nothing_up_to(last)
+            self._held += some
+
     def _taken_up_to(self, taking: Taking, number: int) -> list[Taken]:
         try:
             return taking.take_up_to(number, _AT_ONCE)
         except TimeoutError:
+            if self._is_another():
+                return []
             raise self._nothing_up_to(number) from None
 
     def _nothing_up_to(self, number: int) -> PipelineFailed:
         why = f"{self._said.subscription} has nothing up to number {number}, which was there"
-        why += " before: has it lost its journal, or does another take it too?"
+        why += " before: has it lost its journal, was it ended and made again, or does another"
+        why += " take it too?"
         return PipelineFailed(f"reading from {self._said.address}", why)
 
     def _between(self, first: int, last: int | None) -> list[Taken]:
@@ -188,7 +226,7 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with pa.ipc.open_stream(partition.content) as stream:
             yield from stream
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         """All up to here is done with: the broker need not keep it."""
         self._held = self._between(end["number"], None)
         self._attached(end).acknowledge(end["number"])
@@ -198,6 +236,11 @@ class BrokerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._taking is not None:
             self._taking.close()
             self._taking = None
+
+
+def _behind_gap(start: Offset, mark: str | None) -> Offset:
+    """No further, but behind a gap; the subscription of this mark goes on there."""
+    return {**start, "mark": mark, "gaps": start.get("gaps", 0) + 1}
 
 
 def _input(options: Mapping[str, str]) -> tuple[InputConfig, int]:

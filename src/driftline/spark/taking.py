@@ -101,11 +101,17 @@ class Taking:
             self._lost()
 
     def renew(self, behind: int) -> None:
-        """Make one again that was lost; what comes is behind this number, and behind a gap."""
+        """Make one again that was lost; what comes is behind this number.
+
+        That something is missing before it was to be noted before, so it is not said again.
+        """
         self.is_lost = False
-        self._behind = behind
-        self._gap = True
+        self.expect(behind)
         self._subscribe(0)
+
+    def expect(self, behind: int) -> None:
+        """It is another than the one whose number this is: what comes is behind it."""
+        self._behind = behind
 
     def _subscribe(self, after: int) -> None:
         text, params = str(self._standing.statement), dict(self._standing.params)
@@ -193,7 +199,8 @@ class Taking:
 
     def acknowledge(self, number: int) -> None:
         """All up to here is stored: the broker need not keep it."""
-        if self._told is not None:
+        # What another had that was called the same is no number of this one.
+        if self._told is not None and number > self._behind:
             self._told.ack(Notification(NotificationKind.EVENT, number=number))
 
     def _look(self) -> None:
