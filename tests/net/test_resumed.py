@@ -271,10 +271,12 @@ async def another_answers(server: Server) -> None:
 
 
 async def passed(server: Server) -> None:
-    """Let the gateway's own loop do what was asked of it before."""
-    await asyncio.wrap_future(
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), gateway(server)._loop)
-    )
+    """Let the gateway's own loop do what was asked of it before; one that has ended has done so."""
+    loop, done = gateway(server)._loop, threading.Event()
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(done.set)
+    while not (done.is_set() or loop.is_closed()):
+        await asyncio.sleep(0.001)
 
 
 class Rest:
