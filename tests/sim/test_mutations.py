@@ -380,7 +380,7 @@ def moving_a_parameter_leaves_the_network_as_it_was(patched: pytest.MonkeyPatch)
 
 @fault
 def nobody_is_interested(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(Broker, "_interested", lambda self, says, asker: False)
+    patched.setattr(Broker, "_wants", lambda self, says, asker, now: False)
 
 
 # What follows is right again as soon as there is peace: only strictness, coverage and what is told
