@@ -63,7 +63,7 @@ def mine_of(guest: Guest, handles: Sequence[int]) -> Steps[list[Shown]]:
     any. The first of them, if there are too many to be shown at once.
     """
     some = handles or [*islice(guest.handles, SHOWN_MOST)]
-    # It may have been refused just now, and the guest not have heard of it yet.
+    # They may end while others are looked at.
     known = ((guest.handles.get(handle), handle) for handle in some)
     return page(_shown(guest.server, id, guest, handle) for id, handle in known if id is not None)
 
